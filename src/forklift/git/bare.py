@@ -1,0 +1,167 @@
+"""A bare repository that Forklift made: questions about history, and merges without a checkout."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from forklift.git.command import QUICK, Finished, GitFailed, alone, git
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What `git merge` would make of two commits, found without touching a file."""
+
+    tree: str
+    """The merged tree; where it conflicts it holds conflict markers."""
+    clean: bool
+    conflicts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A path in a tree: its mode and object id."""
+
+    mode: str
+    oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A path that differs between two trees. A side without the path is None."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    oid: str
+    author: str
+    subject: str
+
+
+class BareRepository:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def create(self) -> None:
+        self.path.mkdir(parents=True, mode=0o700)
+        # No template: a template directory of the user's may hold hooks.
+        await self.git("init", "--quiet", "--bare", "--template=", ".")
+
+    async def git(
+        self, *args: str, limit: timedelta = QUICK, stdin: bytes = b"", ok: Iterable[int] = (0,)
+    ) -> Finished:
+        return await git(*args, at=self.path, env=alone(), limit=limit, stdin=stdin, ok=ok)
+
+    async def resolve(self, name: str) -> str | None:
+        """The commit a name stands for, or None."""
+        found = await self.git(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1)
+        )
+        return found.text or None
+
+    async def tree_of(self, commit: str) -> str:
+        return (await self.git("rev-parse", "--verify", f"{commit}^{{tree}}")).text
+
+    async def is_ancestor(self, older: str, newer: str) -> bool:
+        return (await self.git("merge-base", "--is-ancestor", older, newer, ok=(0, 1))).code == 0
+
+    async def merge_base(self, one: str, other: str) -> str | None:
+        return (await self.git("merge-base", one, other, ok=(0, 1))).text or None
+
+    async def count(self, *selection: str) -> int:
+        return int((await self.git("rev-list", "--count", *selection)).text)
+
+    async def log(self, *selection: str, most: int) -> list[Commit]:
+        wanted = await self.git(
+            "log", "-z", f"--max-count={most}", "--format=%H%x1f%an%x1f%s", *selection
+        )
+        rows = wanted.out.decode(errors="replace").split("\0")
+        return [Commit(*row.split("\x1f", 2)) for row in rows if row.count("\x1f") >= 2]
+
+    async def forecast(self, ours: str, theirs: str) -> Forecast:
+        done = await self.git(
+            "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
+            ours, theirs, ok=(0, 1),
+        )  # fmt: skip
+        tree, *paths = done.out.decode(errors="surrogateescape").rstrip("\0").split("\0")
+        return Forecast(
+            tree.strip(), done.code == 0, tuple(dict.fromkeys(path for path in paths if path))
+        )
+
+    async def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        return (await self.git("commit-tree", tree, *flags, stdin=message.encode())).text
+
+    async def changes(self, before: str, after: str) -> list[Change]:
+        """What differs between two trees or commits, path by path, renames taken apart."""
+        done = await self.git("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after)
+        fields = done.out.decode(errors="surrogateescape").split("\0")
+        return [_change(head, path) for head, path in zip(fields[::2], fields[1::2], strict=False)]
+
+    async def entries(self, tree: str, paths: Iterable[str]) -> dict[str, Entry]:
+        """The entries of these very paths; those that are not there are left out."""
+        wanted = list(dict.fromkeys(paths))
+        if not wanted:
+            return {}
+        # ls-tree takes paths as arguments, and a merge may change more than fit in one call.
+        listed = await self.git("ls-tree", "-r", "-z", "--full-tree", tree)
+        rows = listed.out.decode(errors="surrogateescape").split("\0")
+        found = {path: Entry(*meta.split()[0:3:2]) for meta, path in _pairs(rows)}
+        return {path: found[path] for path in wanted if path in found}
+
+    async def blobs(self, oids: Iterable[str], largest: int) -> dict[str, bytes]:
+        """The contents of these blobs; larger ones and what is no blob are left out."""
+        wanted = list(dict.fromkeys(oids))
+        asked = "".join(f"{oid}\n" for oid in wanted).encode()
+        sizes = await self.git("cat-file", "--batch-check", stdin=asked)
+        rows = [row.split() for row in sizes.out.decode().splitlines()]
+        fitting = [r[0] for r in rows if len(r) == 3 and r[1] == "blob" and int(r[2]) <= largest]
+        contents: dict[str, bytes] = {}
+        for start in range(0, len(fitting), 64):
+            part = "".join(f"{oid}\n" for oid in fitting[start : start + 64]).encode()
+            contents |= _batch((await self.git("cat-file", "--batch", stdin=part)).out)
+        return contents
+
+    async def file(self, commit: str, path: str, largest: int) -> str | None:
+        """The text of one file of a commit, or None where there is none (or no such blob)."""
+        try:
+            size = await self.git("cat-file", "-s", f"{commit}:{path}")
+            if int(size.text) > largest:
+                return None
+            return (await self.git("cat-file", "blob", f"{commit}:{path}")).out.decode(
+                errors="replace"
+            )
+        except GitFailed:
+            return None
+
+
+def _change(head: str, path: str) -> Change:
+    old_mode, new_mode, old, new, _ = head.removeprefix(":").split(" ")
+    return Change(path, _entry(old_mode, old), _entry(new_mode, new))
+
+
+def _entry(mode: str, oid: str) -> Entry | None:
+    return None if mode == "000000" else Entry(mode, oid)
+
+
+def _pairs(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for row in rows:
+        meta, tab, path = row.partition("\t")
+        if tab:
+            yield meta, path
+
+
+def _batch(out: bytes) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    at = 0
+    while at < len(out):
+        end = out.index(b"\n", at)
+        oid, _, size = out[at:end].decode().split()
+        start = end + 1
+        contents[oid] = out[start : start + int(size)]
+        at = start + int(size) + 1
+    return contents

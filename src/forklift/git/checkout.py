@@ -1,0 +1,133 @@
+"""The user's own checkout: read, never written."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from forklift.core.secret import Secret
+from forklift.errors import SetupError
+from forklift.git.command import Finished, GitFailed, as_user, git
+from forklift.git.failures import without_login
+
+_REMOTE_KEYS = ("url", "pushurl", "proxy", "proxyauthmethod", "uploadpack", "receivepack", "vcs")
+_SHARED_SECTIONS = ("http.", "credential.", "url.", "protocol.", "ssh.", "transfer.advertise")
+_TOKEN_VARIABLE = "FORKLIFT_GIT_PASSWORD"  # noqa: S105 - the name, not the value
+_SHARED_KEYS = ("core.sshcommand", "core.gitproxy", "core.askpass")
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote as the user configured it: name, address, and what git needs to reach it."""
+
+    name: str
+    url: str
+    """As it may be shown: without a login."""
+    raw_url: str
+    push_url: str
+    """With `insteadOf` and `pushInsteadOf` applied; may hold a login, so never shown."""
+    config: tuple[tuple[str, str], ...]
+    """Handed to git through its environment."""
+    token: Secret | None = field(default=None)
+    """Offered after the user's own credential helpers, to this remote's host alone."""
+
+    def with_token(self, user: str, token: Secret) -> "Remote":
+        """The same remote, with a forge's token as the last credential git may try."""
+        scheme, _, rest = self.raw_url.partition("://")
+        if scheme not in {"https", "http"}:
+            return self
+        host = rest.partition("/")[0].rpartition("@")[2]
+        # The helper's text names a variable; the token itself is in git's environment only.
+        helper = f'!f() {{ test "$1" != get || printf "username={user}\\npassword=%s\\n"'
+        helper += f' "${_TOKEN_VARIABLE}"; }}; f'
+        pair = (f"credential.{scheme}://{host}.helper", helper)
+        return replace(self, config=(*self.config, pair), token=token)
+
+    def environment(self) -> dict[str, str]:
+        """For a git command that talks to this remote."""
+        secret = {_TOKEN_VARIABLE: self.token.reveal()} if self.token else {}
+        return {**as_user(self.config), **secret}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    root: Path
+    """The top of the work tree (of the bare repository where there is none)."""
+    common: Path
+    """The repository itself, shared by all its linked worktrees."""
+    main_root: Path
+    """The main worktree's top: what the project is named after, whichever worktree calls."""
+    sparse_objects: bool
+    """Shallow, partial or borrowing: its objects alone do not make a whole repository."""
+
+    async def git(self, *args: str, ok: Iterable[int] = (0,)) -> Finished:
+        return await git(*args, at=self.root, env=as_user(), ok=ok)
+
+    async def remote(self, name: str) -> Remote:
+        config = await self._config()
+        urls = [value for key, value in config if key == f"remote.{name}.url"]
+        if not urls:
+            example = "https://example.org/project.git"
+            raise SetupError(
+                f"no remote named '{name}' in {self.root}; add one with:"
+                f" git remote add {name} {'UPSTREAM-URL' if name == 'upstream' else example}"
+            )
+        wanted = {f"remote.{name}.{key}" for key in _REMOTE_KEYS}
+        shared = tuple(
+            (key, value)
+            for key, value in config
+            if key in wanted or key in _SHARED_KEYS or key.startswith(_SHARED_SECTIONS)
+        )
+        fetch = (await self.git("remote", "get-url", name)).text
+        push = (await self.git("remote", "get-url", "--push", name)).text
+        return Remote(name, without_login(fetch), fetch, push, shared)
+
+    async def _config(self) -> list[tuple[str, str]]:
+        """The repository's own configuration: git adds the user's and the system's by itself.
+
+        `core.sshCommand` of any scope, since it has to be extended by hand.
+        """
+        listed = await self.git("config", "--list", "-z", "--show-scope")
+        fields = listed.out.decode(errors="surrogateescape").split("\0")
+        pairs: list[tuple[str, str]] = []
+        for scope, row in zip(fields[::2], fields[1::2], strict=False):
+            key, _, value = row.partition("\n")
+            if scope in {"local", "worktree"} or key == "core.sshcommand":
+                pairs.append((key, value))
+        return pairs
+
+
+async def find_checkout(start: Path) -> Checkout:
+    """The checkout that `start` lies in."""
+    asked = ("--is-bare-repository", "--is-shallow-repository", "--absolute-git-dir")
+    try:
+        told = await git(
+            "rev-parse", *asked, "--path-format=absolute", "--git-common-dir",
+            at=start, env=as_user(),
+        )  # fmt: skip
+        bare, shallow, _, common_dir = told.text.split("\n")
+        common = Path(common_dir)
+        if bare == "true":
+            return Checkout(common, common, common, await _sparse(common, shallow))
+        top = await git("rev-parse", "--show-toplevel", at=start, env=as_user())
+    except GitFailed as failed:
+        raise SetupError(_why_no_checkout(start, failed.done.err)) from failed
+    root = Path(top.text)
+    main = common.parent if common.name == ".git" else root
+    return Checkout(root, common, main, await _sparse(common, shallow))
+
+
+async def _sparse(common: Path, shallow: str) -> bool:
+    borrowing = (common / "objects" / "info" / "alternates").exists()
+    partial = any((common / "objects" / "pack").glob("*.promisor"))
+    return shallow == "true" or borrowing or partial
+
+
+def _why_no_checkout(start: Path, stderr: str) -> str:
+    if "dubious ownership" in stderr:
+        return (
+            f"{start} belongs to another user and git will not read it; run as that user, or: "
+            f"git config --global --add safe.directory {start}"
+        )
+    if "must be run in a work tree" in stderr:
+        return f"{start} lies inside a .git directory; go to the checkout itself"
+    return f"{start} is not in a git repository; go to your fork's checkout and run again"

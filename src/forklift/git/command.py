@@ -1,0 +1,185 @@
+"""Starting git. Nothing else in Forklift does, and no function here takes an agent's workspace.
+
+Two environments, and the difference is the point:
+
+* `alone()`: no configuration but the repository's own, no hooks, no replacement objects, no lazy
+  fetches. For every repository that Forklift made.
+* `as_user()`: with the user's own configuration, for talking to remotes: credential helpers, ssh
+  and proxies are the user's. Never a prompt, never a hook.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from forklift.errors import InternalError, SetupError
+
+QUICK = timedelta(minutes=5)
+"""For work on local objects. Generous: a limit is there to end what hangs, not to hurry."""
+
+_OUTPUT_LIMIT = 256 << 20
+_ERROR_LIMIT = 64 << 10
+_KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_PROXY_COMMAND", "GIT_SSL_CAINFO",
+         "GIT_SSL_NO_VERIFY", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_CONFIG_GLOBAL",
+         "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_HTTP_USER_AGENT")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode(errors="surrogateescape").strip()
+
+
+class GitFailed(Exception):
+    """A git command failed. Translated by whoever knows what it was for; never shown as it is."""
+
+    def __init__(self, args: Sequence[str], done: Finished) -> None:
+        super().__init__(f"git {' '.join(args[:3])}: {done.err.strip() or f'exit {done.code}'}")
+        self.done = done
+
+
+class GitStalled(Exception):
+    """A git command was ended at its time limit."""
+
+
+def alone() -> dict[str, str]:
+    """The environment in which nothing but the repository at hand configures git."""
+    return {
+        **_without_git(os.environ),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_AUTHOR_NAME": "Forklift",
+        "GIT_AUTHOR_EMAIL": "forklift@localhost",
+        "GIT_COMMITTER_NAME": "Forklift",
+        "GIT_COMMITTER_EMAIL": "forklift@localhost",
+        "GIT_CONFIG_COUNT": "3",
+        "GIT_CONFIG_KEY_0": "core.hooksPath",
+        "GIT_CONFIG_VALUE_0": os.devnull,
+        "GIT_CONFIG_KEY_1": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_1": "false",
+        "GIT_CONFIG_KEY_2": "gc.autoDetach",
+        "GIT_CONFIG_VALUE_2": "false",
+        **_NEVER_ASK,
+    }
+
+
+def as_user(config: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
+    """The user's own environment, plus `config`, without any way to ask a question.
+
+    The configuration travels in the environment: values may be credentials, and an argument list
+    is for everyone on the machine to read.
+    """
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    pairs = [*config, ("core.hooksPath", os.devnull), ("core.fsmonitor", "false"),
+             ("gc.autoDetach", "false"), ("credential.interactive", "false"),
+             ("http.lowSpeedLimit", "1"), ("http.lowSpeedTime", "60")]  # fmt: skip
+    numbered = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    for index, (key, value) in enumerate(pairs):
+        numbered[f"GIT_CONFIG_KEY_{index}"] = key
+        numbered[f"GIT_CONFIG_VALUE_{index}"] = value
+    return {**_without_git(os.environ), **kept, **numbered, **_batch_ssh(kept, pairs), **_NEVER_ASK}
+
+
+_NEVER_ASK: Mapping[str, str] = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "/bin/false",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GCM_INTERACTIVE": "never",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_EDITOR": ":",
+    "LC_ALL": "C",
+}
+
+
+def _batch_ssh(kept: Mapping[str, str], config: Iterable[tuple[str, str]]) -> dict[str, str]:
+    if "GIT_SSH" in kept or kept.get("GIT_SSH_VARIANT", "ssh") != "ssh":
+        return {}  # plink and its like know no BatchMode; their users have their own means
+    configured = {key.lower(): value for key, value in config}.get("core.sshcommand", "ssh")
+    command = kept.get("GIT_SSH_COMMAND", configured)
+    return {"GIT_SSH_COMMAND": f"{command} -o BatchMode=yes"}
+
+
+def _without_git(environ: Mapping[str, str]) -> dict[str, str]:
+    # A git hook that calls us would hand down GIT_DIR and GIT_INDEX_FILE: ours are never those.
+    return {name: value for name, value in environ.items() if not name.startswith("GIT_")}
+
+
+async def git(
+    *args: str,
+    at: Path,
+    env: Mapping[str, str],
+    limit: timedelta = QUICK,
+    stdin: bytes = b"",
+    ok: Iterable[int] = (0,),
+) -> Finished:
+    """Run `git -C at …`. `GitFailed` unless it exits with one of `ok`, `GitStalled` at `limit`."""
+    # Its own session: Ctrl-C reaches us alone, and a whole group can be ended together.
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "git", "-C", str(at), *args,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, env=dict(env), start_new_session=True,
+        )  # fmt: skip
+    except FileNotFoundError as missing:
+        if not at.is_dir():
+            raise SetupError(f"no such directory: {at}") from missing
+        raise SetupError("git is not installed; install it with: apt-get install git") from missing
+    try:
+        done = await asyncio.wait_for(_finish(process, stdin), limit.total_seconds())
+    except TimeoutError as late:
+        raise GitStalled(
+            f"git {args[0]} did not end within {limit.total_seconds():.0f} s"
+        ) from late
+    finally:
+        await _end(process)
+    if done.code not in tuple(ok):
+        raise GitFailed(args, done)
+    return done
+
+
+async def _finish(process: asyncio.subprocess.Process, stdin: bytes) -> Finished:
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise InternalError("git was started without pipes")
+    feeding = asyncio.create_task(_feed(process.stdin, stdin))
+    out, err = await asyncio.gather(
+        _read(process.stdout, _OUTPUT_LIMIT), _read(process.stderr, _ERROR_LIMIT, drain=True)
+    )
+    await feeding
+    return Finished(await process.wait(), out, err.decode(errors="replace"))
+
+
+async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        pipe.write(data)
+        await pipe.drain()
+    pipe.close()
+
+
+async def _read(pipe: asyncio.StreamReader, limit: int, *, drain: bool = False) -> bytes:
+    kept = bytearray()
+    while chunk := await pipe.read(1 << 16):
+        if len(kept) + len(chunk) <= limit:
+            kept += chunk
+        elif not drain:
+            raise InternalError(f"git printed more than {limit} bytes")
+    return bytes(kept)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
