@@ -9,18 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The host process that answers for a sandbox, named so that a reused pid is not mistaken.
-
-    `namespace` identifies the machine and pid namespace (boot id and namespace inode): a process
-    in another one cannot be judged dead from here.
-    """
-
-    pid: int
-    started: int
-    namespace: str
+from forklift.core.owner import Owner
 
 
 @dataclass(frozen=True, slots=True)
