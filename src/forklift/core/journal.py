@@ -54,7 +54,7 @@ def first_fault(lines: Iterable[str]) -> str | None:
             entry = json.loads(line)
             claimed = entry.pop("hash")
             number, prev = entry["n"], entry["prev"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return f"entry {link.number + 1} cannot be read"
         if number != link.number + 1 or prev != link.digest:
             return f"entry {link.number + 1} does not follow from the one before"
@@ -69,7 +69,7 @@ def last_link(line: str | None) -> Link:
     if line is None:
         return Link()
     entry = json.loads(line)
-    return Link(entry["n"], entry["hash"])
+    return Link(int(entry["n"]), str(entry["hash"]))
 
 
 def _digest(body: Mapping[str, object]) -> str:

@@ -3,6 +3,15 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from forklift.errors import (
+    ForkliftError,
+    ForkLocked,
+    GuestError,
+    RemoteError,
+    SandboxUnavailable,
+    SetupError,
+)
+
 Signal = Literal["SIGHUP", "SIGINT", "SIGTERM"]
 
 
@@ -102,3 +111,18 @@ WORDS: dict[type, str] = {
 def word(end: End) -> str:
     """The end's one word, as in the run's state file and in `forklift status`."""
     return WORDS[type(end)]
+
+
+ERROR_WORDS: dict[type[ForkliftError], str] = {
+    SetupError: "setup",
+    SandboxUnavailable: "sandbox",
+    ForkLocked: "locked",
+    GuestError: "unverified",
+    RemoteError: "publish",
+    ForkliftError: "internal",
+}
+
+
+def error_word(error: ForkliftError) -> str:
+    """The word for a run that an error ended: that of the nearest class in the table."""
+    return next(ERROR_WORDS[kind] for kind in type(error).__mro__ if kind in ERROR_WORDS)

@@ -1,0 +1,92 @@
+"""Gather the facts about a result, all from the quarantine, and have them judged."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from forklift.core.fork_notes import ForkNotes, matches
+from forklift.core.merge_verdict import MergeFacts, Sides, Verdict, judge
+from forklift.git.bare import BareRepository, Change, Entry, Forecast
+from forklift.stores.untrusted import exists_safely
+from forklift.usecases.survey import Heads
+
+_LARGEST_READ = 4 << 20
+_SUBMODULE = "160000"
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+
+
+async def judge_merge(
+    repository: BareRepository, heads: Heads, forecast: Forecast, result: str, notes: ForkNotes,
+    workspace: Path | None,
+) -> Verdict:  # fmt: skip
+    """`workspace` is where the agent worked; None when Git made the merge alone."""
+    base = await repository.merge_base(heads.origin, heads.upstream) or heads.origin
+    from_fork = await repository.changes(heads.origin, result)
+    from_upstream = await repository.changes(heads.upstream, result)
+    from_automatic = await repository.changes(forecast.tree, result)
+    by_fork = await repository.changes(base, heads.origin)
+    sides = _sides(
+        {"fork": from_fork, "upstream": from_upstream, "automatic": from_automatic}, by_fork
+    )
+    facts = MergeFacts(
+        has_upstream=await repository.is_ancestor(heads.upstream, result),
+        has_fork=await repository.is_ancestor(heads.origin, result),
+        merge_in_progress=workspace is not None and _unfinished(workspace),
+        same_tree_as_fork=not from_fork,
+        upstream_changed_files=bool(await repository.changes(base, heads.upstream)),
+        automatic_is_fork=forecast.clean
+        and forecast.tree == await repository.tree_of(heads.origin),
+        conflicts=frozenset(forecast.conflicts),
+        sides=sides,
+        is_protected=_protection(notes),
+    )
+    return judge(facts, await repository.blobs(_worth_reading(sides), _LARGEST_READ))
+
+
+def _sides(from_side: Mapping[str, list[Change]], by_fork: list[Change]) -> tuple[Sides, ...]:
+    """Put the four comparisons together, path by path.
+
+    A path that a comparison does not list is there as in the result; one that the fork did not
+    change is in the base as in the fork.
+    """
+    before = {
+        name: {change.path: _id(change.before) for change in changes}
+        for name, changes in from_side.items()
+    }
+    results = {c.path: _id(c.after) for changes in from_side.values() for c in changes}
+    changed_by_fork = {change.path: change for change in by_fork}
+    rows: list[Sides] = []
+    for path, result in sorted(results.items()):
+        fork = before["fork"].get(path, result)
+        change = changed_by_fork.get(path)
+        rows.append(
+            Sides(
+                path=path,
+                fork=fork,
+                upstream=before["upstream"].get(path, result),
+                automatic=before["automatic"].get(path, result),
+                result=result,
+                base=_id(change.before) if change else fork,
+            )
+        )
+    return tuple(rows)
+
+
+def _id(entry: Entry | None) -> str | None:
+    """Mode and object as one: a file that became executable is a change too."""
+    return None if entry is None else f"{entry.mode}:{entry.oid}"
+
+
+def _worth_reading(sides: tuple[Sides, ...]) -> list[str]:
+    ids: list[str] = []
+    for side in sides:
+        if side.result not in {None, side.fork, side.upstream}:
+            ids += [oid for oid in (side.result, side.fork, side.upstream) if oid]
+    return [oid.partition(":")[2] for oid in ids if not oid.startswith(_SUBMODULE)]
+
+
+def _protection(notes: ForkNotes) -> Callable[[str], bool]:
+    return lambda path: any(matches(pattern, path) for pattern in notes.protect)
+
+
+def _unfinished(workspace: Path) -> bool:
+    return any(exists_safely(workspace, f".git/{name}") for name in _UNFINISHED)

@@ -1,0 +1,171 @@
+"""Let the coding agent at the merge."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from forklift.agents.port import Order, Said
+from forklift.core.instructions import Brief, instructions
+from forklift.core.model_access import Budget, ModelChoice, Usage
+from forklift.core.outcome import AgentFailed, Stuck, TimedOut
+from forklift.core.secret import Secret
+from forklift.core.text import harmless, one_line
+from forklift.errors import UnsafeOutput
+from forklift.sidecar.control import Job
+from forklift.sidecar.policy import ModelPolicy
+from forklift.stores.untrusted import read_text
+from forklift.usecases.guest_stay import HOME, Stay, Stayed, stay
+from forklift.usecases.kit import Kit
+from forklift.usecases.live_run import LiveRun
+
+TRANSCRIPT = "transcript.jsonl"
+_DOOR = "http://127.0.0.1:4000/v1"
+_TRANSCRIPT_LIMIT = 64 << 20
+_PREVIEW = 2000
+_WHOLE_STUCK = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    brief: Brief
+    choice: ModelChoice
+    agent: str
+    setup: tuple[str, ...]
+    limit: timedelta
+    budget: Budget
+    fork_context: str
+    known_stuck: str | None
+    """The text of a STUCK.md that the fork's own tree holds: that one is not the agent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDone:
+    """The agent ended by itself and claims to be done."""
+
+    said: Said
+    usage: Usage
+
+
+async def run_agent(kit: Kit, run: LiveRun, image: str, plan: AgentPlan) -> (
+    AgentDone | TimedOut | Stuck | AgentFailed
+):  # fmt: skip
+    prompt = instructions(plan.brief)
+    _leave_for_guest(run.harness_state / "instructions.txt", prompt)
+    _leave_for_guest(run.harness_state / "fork-context.md", plan.fork_context)
+    token = Secret(f"forklift-run-{secrets.token_hex(24)}")
+    kit.redact.learn(token)
+    ended = await stay(kit, _stay(kit, run, image, plan, prompt, token))
+    (run.path / "container.log").write_text(
+        kit.redact(harmless(ended.log.decode(errors="replace")))
+    )
+    run.note_usage(ended.usage)
+    return _judged(kit, run, plan, ended)
+
+
+def _judged(
+    kit: Kit, run: LiveRun, plan: AgentPlan, ended: Stayed
+) -> AgentDone | TimedOut | Stuck | AgentFailed:
+    """timeout > stuck > agent: the order is a promise (docs/reference/exit-codes.md)."""
+    if ended.timed_out:
+        seconds = plan.limit.total_seconds()
+        return TimedOut(f"the agent was stopped at the limit of {seconds:g} s")
+    if (preview := stuck_preview(run.workspace, plan.known_stuck)) is not None:
+        return Stuck(f"the agent is stuck; its questions: {run.workspace / 'STUCK.md'}", preview)
+    said = _said(kit, run)
+    if ended.trouble is not None:
+        return AgentFailed(f"the agent was ended: {one_line(ended.trouble)}")
+    if ended.code != 0:
+        why = said.error or _last_line(ended.log)
+        return AgentFailed(
+            f"the agent failed (exit {ended.code}): {kit.redact(one_line(why))};"
+            f" see: forklift logs {run.id}"
+        )
+    return AgentDone(said, ended.usage)
+
+
+def stuck_preview(workspace: Path, known: str | None) -> str | None:
+    """The beginning of the agent's STUCK.md, harmless; None where it wrote none."""
+    try:
+        text = read_text(workspace / "STUCK.md", _WHOLE_STUCK, root=workspace)
+    except UnsafeOutput as unsafe:
+        return f"(STUCK.md cannot be shown: {unsafe.message})"
+    if text is None or text == known:
+        return None
+    return text[:_PREVIEW]
+
+
+def _said(kit: Kit, run: LiveRun) -> Said:
+    try:
+        text = read_text(run.harness_state / TRANSCRIPT, _TRANSCRIPT_LIMIT, root=run.harness_state)
+    except UnsafeOutput:
+        return Said(error="its transcript is not a regular file")
+    said = kit.agent.read((text or "").split("\n"))
+    return Said(
+        kit.redact(harmless(said.last_words)),
+        one_line(said.session) if said.session else None,
+        said.tools_used,
+        kit.redact(one_line(said.error)) if said.error else None,
+    )
+
+
+def _stay(kit: Kit, run: LiveRun, image: str, plan: AgentPlan, prompt: str, token: Secret) -> Stay:
+    choice = plan.choice
+    launch = kit.agent.launch(
+        Order(
+            prompt=prompt,
+            provider=choice.provider.name,
+            model=choice.model,
+            variant=choice.variant,
+            agent=plan.agent,
+            wire=choice.provider.wire,
+            door=_DOOR,
+            token=token.reveal(),
+        )
+    )
+    environment = {
+        "HOME": HOME,
+        "PWD": "/workspace",
+        "OPENCODE_API_KEY": token.reveal(),
+        "OPENCODE_MODEL": f"{choice.provider.name}/{choice.model}",
+        "OPENCODE_VARIANT": choice.variant,
+        "OPENCODE_AGENT": plan.agent,
+    }
+    limit = plan.limit.total_seconds()
+    return Stay(
+        run_id=run.id,
+        purpose="agent",
+        image=image,
+        workspace=run.workspace,
+        harness_state=run.harness_state,
+        record=run.record,
+        limit=plan.limit,
+        environment=environment,
+        model=ModelPolicy(
+            choice, token, plan.budget, extra_ca=str(kit.extra_ca) if kit.extra_ca else None
+        ),
+        job=Job(
+            argv=launch.argv,
+            environment={**environment, **launch.environment},
+            files=launch.files,
+            stdin=launch.stdin,
+            setup=plan.setup,
+            cwd="/workspace",
+            transcript=TRANSCRIPT,
+            transcript_cap=_TRANSCRIPT_LIMIT,
+            # The guest's own deadline lies inside ours, so that its grace does too.
+            seconds=limit - min(5.0, limit / 10),
+            egress=True,
+            model=True,
+        ),
+    )
+
+
+def _leave_for_guest(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o644)
+
+
+def _last_line(log: bytes) -> str:
+    lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it printed nothing"
