@@ -5,7 +5,8 @@ import re
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 (but tab and newline), DEL, C1
     "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"  # bidi, unseen
-    "\U000e0000-\U000e007f]"  # tag characters: text that only a model reads
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"  # tags, selectors: text that only a model reads
+    "\ud800-\udfff]"  # half characters, from file names that are not UTF-8: they cannot be printed
 )
 _CLOSING_WORD = re.compile(
     r"\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?|implement(?:s|ed)?|reopen(?:s|ed)?)\b", re.IGNORECASE
