@@ -84,9 +84,10 @@ def in_words(answer: Answer, dialect: Dialect, repository: str, now: datetime) -
     if answer.status == 403:
         return _forbidden(answer, dialect, about)
     if answer.status == 404:
+        what = ", or one of the branches is not there" if answer.method == "POST" else ""
         return (
-            f"{forge} knows no {about}, or the token may not see it; check the remote's URL, and "
-            f"that the token has {dialect.scopes}"
+            f"{forge} knows no {about}, or the token may not see it{what}; check the remote's URL, "
+            f"and that the token has {dialect.scopes}"
         )
     if answer.status >= 500:
         return f"{forge} failed with {_status(answer)} for {about}; run again later"
