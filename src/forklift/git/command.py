@@ -11,6 +11,7 @@ Two environments, and the difference is the point:
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from forklift.errors import InternalError, SetupError
 
 QUICK = timedelta(minutes=5)
 """For work on local objects. Generous: a limit is there to end what hangs, not to hurry."""
+
+_OLDEST = (2, 38)
+"""The first with `merge-tree --write-tree`."""
 
 _OUTPUT_LIMIT = 256 << 20
 _ERROR_LIMIT = 64 << 10
@@ -148,6 +152,17 @@ async def git(
     if done.code not in tuple(ok):
         raise GitFailed(args, done)
     return done
+
+
+async def require_version() -> str:
+    """The installed git's version; `SetupError` for one that cannot forecast merges."""
+    said = (await git("version", at=Path("/"), env=alone())).text
+    found = re.search(r"(\d+)\.(\d+)", said)
+    version: tuple[int, int] = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise SetupError(f"{said} is too old: {oldest} or newer is needed; upgrade git")
+    return said
 
 
 async def _finish(process: asyncio.subprocess.Process, stdin: bytes) -> Finished:

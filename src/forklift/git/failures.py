@@ -85,7 +85,7 @@ _PUSH = (
 
 def explain_fetch(remote: str, url: str, stderr: str) -> str:
     return _explain(_FETCH, remote, url, stderr) or (
-        f"fetching {remote} ({url}) failed: {gist(stderr)}"
+        f"fetching {remote} ({without_login(url)}) failed: {gist(stderr)}"
     )
 
 

@@ -45,7 +45,7 @@ async def publish(
                 origin, parcel.commit, branch, expect=expect, at=ground.checkout.root
             )
         run.record(Event("host", "git.pushed", {"branch": branch, "commit": parcel.commit}))
-        await ground.depot.set_ref(f"{_PUSHED}{branch}", parcel.commit)
+        await ground.depot.take(quarantine, RESULT, f"{_PUSHED}{branch}")
     except PushRefused as refused:
         return Unpublished(kit.redact(refused.message), _by_hand(ground, run, branch))
     if forge is None or wishes.no_pr:

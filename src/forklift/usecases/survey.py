@@ -11,6 +11,7 @@ from forklift.core.releases import latest_release
 from forklift.core.text import one_line
 from forklift.errors import SetupError
 from forklift.git.checkout import Checkout, Remote, find_checkout
+from forklift.git.command import require_version
 from forklift.git.depot import Depot, Listing
 from forklift.stores.untrusted import read_text
 
@@ -62,6 +63,7 @@ class Heads:
 
 
 async def find_ground(path: Path, state_root: Path) -> Ground:
+    await require_version()
     checkout = await find_checkout(path)
     origin = await checkout.remote("origin")
     upstream = await checkout.remote("upstream")
