@@ -9,8 +9,8 @@ HEAD_PREFIX = "forklift/upstream-"
 """Every branch that a sync pushes starts so: it is how the open pull request is found again."""
 
 _NAMELESS = "project"
-_LONGEST = 40
-"""A run id is part of socket paths, which end at 107 bytes."""
+_LONGEST = 24
+"""A run id is part of the paths of sockets, which end at 107 bytes."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
