@@ -19,6 +19,8 @@ class EgressPolicy:
     hosts: tuple[str, ...] = ()
     """For `allowlist`: exact names, or `*.example.org`."""
     ports: tuple[int, ...] = (80, 443)
+    allow_private: tuple[str, ...] = ()
+    """`ADDRESS:PORT` pairs that may be dialled although they are not public: a company's mirror."""
 
 
 @dataclass(frozen=True, slots=True)
