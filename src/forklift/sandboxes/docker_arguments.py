@@ -113,7 +113,7 @@ def _limits(spec: SandboxSpec, engine: Engine) -> list[str]:
         *("--shm-size", str(min(256 << 20, limits.memory_bytes // 4))),
         *("--cpus", f"{min(limits.cpus, engine.cpus):g}"),
         *("--ulimit", f"fsize={limits.file_bytes}"),
-        *("--ulimit", "nofile=65536:65536"),
+        *("--ulimit", "nofile=16384:16384"),  # more than dockerd itself has would be refused
         *("--ulimit", "core=0"),
     ]
 

@@ -1,7 +1,6 @@
 """A container whose stdout becomes a file of the host's, and never more of it than was asked."""
 
 import asyncio
-import contextlib
 import os
 from pathlib import Path
 
@@ -81,21 +80,21 @@ def _write(file: int, piece: bytes) -> None:
 
 
 async def _end(client: DockerClient, process: asyncio.subprocess.Process, name: str) -> None:
-    """Remove the container until the program attached to it has ended.
-
-    Once is not enough: it may come before the program has made the container.
-    """
-    async with asyncio.timeout(client.patience.removal):
-        while process.returncode is None:
-            await remove(client, name)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(_drain(process), 0.2)
+    """Remove the container until the program attached to it has ended."""
+    # Meanwhile its output is thrown away: Docker removes nothing that still has something to say.
+    draining = asyncio.ensure_future(_drain(process))
+    try:
+        async with asyncio.timeout(client.patience.removal):
+            while not draining.done():
+                await remove(client, name)  # not once: it may come before the container was made
+                await asyncio.wait([draining], timeout=0.2)
+    finally:
+        draining.cancel()
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
-    if process.stdout:
-        while await process.stdout.read(_CHUNK):
-            pass
+    while process.stdout and await process.stdout.read(_CHUNK):
+        pass
     await process.wait()
 
 
