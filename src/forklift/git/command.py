@@ -23,7 +23,7 @@ from forklift.errors import InternalError, SetupError
 QUICK = timedelta(minutes=5)
 """For work on local objects. Generous: a limit is there to end what hangs, not to hurry."""
 
-_OLDEST = (2, 38)
+_OLDEST: tuple[int, int] = (2, 38)
 """The first with `merge-tree --write-tree`."""
 
 _OUTPUT_LIMIT = 256 << 20
@@ -158,8 +158,7 @@ async def require_version() -> str:
     """The installed git's version; `SetupError` for one that cannot forecast merges."""
     said = (await git("version", at=Path("/"), env=alone())).text
     found = re.search(r"(\d+)\.(\d+)", said)
-    version: tuple[int, int] = (int(found[1]), int(found[2])) if found else (0, 0)
-    if version < _OLDEST:
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise SetupError(f"{said} is too old: {oldest} or newer is needed; upgrade git")
     return said

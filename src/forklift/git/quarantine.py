@@ -18,6 +18,7 @@ _PUSH_LIMIT = timedelta(minutes=15)
 BUNDLE_PROGRAM = """\
 set -e
 cd /workspace
+git rev-parse --git-dir >/dev/null
 oid=$(git rev-parse --verify --quiet "refs/heads/$1^{commit}") || exit 3
 branch=$1; shift
 echo "$oid"

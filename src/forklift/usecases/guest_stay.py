@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,6 +22,10 @@ from forklift.usecases.kit import Guest, Kit
 ENTRYPOINT = "/opt/forklift/harness/run.sh"
 HOME = "/harness-state/home"
 
+_TRUST_VARIABLES = (
+    "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT",
+    "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
+)  # fmt: skip
 _POLL = 0.5
 _LOWEST_FREE = 1 << 30
 _CONTAINER_LOG = 1 << 20
@@ -68,6 +72,12 @@ async def stay(kit: Kit, plan: Stay) -> Stayed:
     """Let a guest in and out again. Whatever happens, the container is gone afterwards."""
     clock = SuspendClock(plan.limit)
     with sockets_directory(kit.runtime_root, plan.name, kit.guest) as sockets:
+        trust = _extra_trust(kit.extra_ca, sockets)
+        plan = replace(
+            plan,
+            environment={**plan.environment, **trust},
+            job=replace(plan.job, environment={**plan.job.environment, **trust}),
+        )
         doors_spec = DoorsSpec(sockets, kit.egress, plan.model, kit.guest.uid, kit.guest.gid)
         async with (
             open_doors(doors_spec, plan.record) as doors,
@@ -121,6 +131,17 @@ def sockets_directory(runtime_root: Path, name: str, guest: Guest) -> Generator[
         yield inner
     finally:
         shutil.rmtree(outer, ignore_errors=True)
+
+
+def _extra_trust(extra_ca: Path | None, sockets: Path) -> dict[str, str]:
+    """Where a company inspects TLS: its certificates beside the usual ones, for every tool."""
+    if extra_ca is None:
+        return {}
+    usual = Path("/etc/ssl/certs/ca-certificates.crt")
+    bundle = sockets / "ca.pem"
+    bundle.write_text((usual.read_text() if usual.exists() else "") + extra_ca.read_text())
+    bundle.chmod(0o644)
+    return dict.fromkeys(_TRUST_VARIABLES, "/run/forklift/ca.pem")
 
 
 @dataclass(frozen=True, slots=True)

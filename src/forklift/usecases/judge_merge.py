@@ -39,7 +39,7 @@ async def judge_merge(
         sides=sides,
         is_protected=_protection(notes),
     )
-    return judge(facts, await repository.blobs(_worth_reading(sides), _LARGEST_READ))
+    return judge(facts, await _contents(repository, sides))
 
 
 def _sides(from_side: Mapping[str, list[Change]], by_fork: list[Change]) -> tuple[Sides, ...]:
@@ -76,12 +76,21 @@ def _id(entry: Entry | None) -> str | None:
     return None if entry is None else f"{entry.mode}:{entry.oid}"
 
 
-def _worth_reading(sides: tuple[Sides, ...]) -> list[str]:
-    ids: list[str] = []
-    for side in sides:
-        if side.result not in {None, side.fork, side.upstream}:
-            ids += [oid for oid in (side.result, side.fork, side.upstream) if oid]
-    return [oid.partition(":")[2] for oid in ids if not oid.startswith(_SUBMODULE)]
+async def _contents(repository: BareRepository, sides: tuple[Sides, ...]) -> dict[str, bytes]:
+    """What stands in the files that are neither the fork's nor upstream's, and in those two."""
+    ids = [
+        oid
+        for side in sides
+        if side.result not in {None, side.fork, side.upstream}
+        for oid in (side.result, side.fork, side.upstream)
+        if oid and not oid.startswith(_SUBMODULE)
+    ]
+    blobs = await repository.blobs((_oid(each) for each in ids), _LARGEST_READ)
+    return {each: blobs[_oid(each)] for each in ids if _oid(each) in blobs}
+
+
+def _oid(identity: str) -> str:
+    return identity.partition(":")[2]
 
 
 def _protection(notes: ForkNotes) -> Callable[[str], bool]:
