@@ -113,12 +113,14 @@ def _first_bytes(parent: int, name: str, limit: int, shown: str) -> bytes | None
         return None
     except OSError as error:
         raise _refusal(shown, error) from error
-    with open(fd, "rb") as file:
+    try:
         _demand_regular(os.fstat(fd), shown)  # what was opened need not be what was looked at
-        try:
+        with open(fd, "rb", closefd=False) as file:
             return file.read(limit)
-        except OSError as error:
-            raise _refusal(shown, error) from error
+    except OSError as error:
+        raise _refusal(shown, error) from error
+    finally:
+        os.close(fd)
 
 
 def _lstat(parent: int, name: str, shown: str) -> os.stat_result | None:
