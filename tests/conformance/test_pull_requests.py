@@ -1,5 +1,6 @@
 """Every forge's adapter against the same promises."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from forklift.testing.forge_faults import ForgeFaults
 from forklift.testing.forge_gitea import GiteaServer
 from forklift.testing.forge_github import GitHubServer
 from forklift.testing.forge_gitlab import GitLabServer
-from forklift.testing.forge_stage import HASTE, ServerStage
+from forklift.testing.forge_real_gitea import RealGiteaStage
+from forklift.testing.forge_stage import HASTE, ServerStage, Stage
 
 
 class TestGitea(PullRequestsConformance, ForgeFaults):
@@ -21,6 +23,19 @@ class TestGitea(PullRequestsConformance, ForgeFaults):
     def stage(self, tmp_path: Path) -> Iterator[ServerStage]:
         with GiteaServer(tmp_path) as server:
             yield ServerStage(server, lambda where: GiteaPullRequests(where, patience=HASTE))
+
+
+if "FORKLIFT_TEST_GITEA_URL" in os.environ:
+
+    class TestARealGitea(PullRequestsConformance):
+        """An administrator's token; see `forge_real_gitea`."""
+
+        @pytest.fixture
+        def stage(self) -> Iterator[Stage]:
+            url = os.environ["FORKLIFT_TEST_GITEA_URL"]
+            token = os.environ["FORKLIFT_TEST_GITEA_TOKEN"]
+            with RealGiteaStage(url, token, GiteaPullRequests) as stage:
+                yield stage
 
 
 class TestGiteaBeforeDrafts(PullRequestsConformance):

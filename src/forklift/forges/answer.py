@@ -116,6 +116,11 @@ def retry_after(answer: Answer, now: datetime) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def web_address(text: str) -> str:
+    """A page to show to people and to link to; nothing when it is of another kind."""
+    return one_line(text, 500) if text.startswith(("https://", "http://")) else ""
+
+
 def _reset(answer: Answer) -> datetime | None:
     for name in ("x-ratelimit-reset", "ratelimit-reset"):
         value = answer.headers.get(name, "")
@@ -132,14 +137,23 @@ def _until(limit: datetime | timedelta, now: datetime) -> str:
 
 
 def _moved(answer: Answer, forge: str, about: str) -> str:
-    target = urllib.parse.urlsplit(answer.headers.get("location", ""))
-    # Only scheme, host and path: a query could carry anything.
-    where = one_line(urllib.parse.urlunsplit((target.scheme, target.netloc, target.path, "", "")))
+    where = _place(answer.headers.get("location", ""))
     return (
-        f"{forge} redirects {about} to {where or 'nowhere'}, and the token is not sent there: was "
+        f"{forge} redirects {about} to {where}, and the token is not sent there: was "
         "the repository moved or renamed, or is the API at another address? Set the new one with: "
         "git remote set-url origin URL"
     )
+
+
+def _place(location: str) -> str:
+    """Only host and path: the rest of an address could carry a password, or anything."""
+    try:
+        target = urllib.parse.urlsplit(location)
+        port = f":{target.port}" if target.port else ""
+    except ValueError:
+        return "another address"
+    host = f"{target.hostname}{port}" if target.hostname else ""
+    return one_line(f"{host}{target.path}", _LONGEST_QUOTE) or "another address"
 
 
 def _forbidden(answer: Answer, dialect: Dialect, about: str) -> str:

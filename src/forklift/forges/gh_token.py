@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 
-_LONGEST_WAIT = 10
+_LONGEST_WAIT = 10.0
 """Seconds. A locked key ring would wait for a person who is not there."""
 
 _OVERRULING = frozenset(
@@ -15,7 +15,9 @@ _OVERRULING = frozenset(
 """With one of these set, `gh auth token` answers with it for hosts it was never meant for."""
 
 
-def gh_token(host: str, environ: Mapping[str, str] | None = None) -> str | None:
+def gh_token(
+    host: str, environ: Mapping[str, str] | None = None, *, longest_wait: float = _LONGEST_WAIT
+) -> str | None:
     """What `gh auth token` knows for this host; None without gh, or when it is not logged in."""
     kept = os.environ if environ is None else environ
     environment = {name: value for name, value in kept.items() if name not in _OVERRULING}
@@ -35,7 +37,7 @@ def gh_token(host: str, environ: Mapping[str, str] | None = None) -> str | None:
         return None
     with gh:
         try:
-            out, _ = gh.communicate(timeout=_LONGEST_WAIT)
+            out, _ = gh.communicate(timeout=longest_wait)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(gh.pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from forklift.core.text import one_line
 from forklift.errors import ForgeError
-from forklift.forges.answer import Answer, Dialect
+from forklift.forges.answer import Answer, Dialect, web_address
 from forklift.forges.http import ForgeClient, Patience, segment
 from forklift.forges.notes import note, noted, unknown_label
 from forklift.forges.opening import open_once
@@ -210,7 +210,7 @@ def _shown(pull: _Pull, notes: Iterable[str] = ()) -> PullRequest:
     state = State.MERGED if pull.merged else State.OPEN if pull.state == "open" else State.CLOSED
     return PullRequest(
         number=pull.number,
-        url=one_line(pull.html_url, 500),
+        url=web_address(pull.html_url),
         head=pull.head.label,
         base=pull.base.label,
         title=one_line(unmarked(pull.title)),

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from forklift.core.text import one_line
 from forklift.errors import ForgeError
-from forklift.forges.answer import Answer, Dialect
+from forklift.forges.answer import Answer, Dialect, web_address
 from forklift.forges.github_draft import set_draft
 from forklift.forges.http import ForgeClient, Params, Patience, segment
 from forklift.forges.notes import note, noted, unknown_label
@@ -244,7 +244,7 @@ def _shown(pull: _Pull, notes: Iterable[str] = ()) -> PullRequest:
     state = State.MERGED if merged else State.OPEN if pull.state == "open" else State.CLOSED
     return PullRequest(
         number=pull.number,
-        url=one_line(pull.html_url, 500),
+        url=web_address(pull.html_url),
         head=pull.head.ref,
         base=pull.base.ref,
         title=one_line(pull.title),

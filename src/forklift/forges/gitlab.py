@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from forklift.core.text import one_line
 from forklift.errors import ForgeError
-from forklift.forges.answer import Answer, Dialect
+from forklift.forges.answer import Answer, Dialect, web_address
 from forklift.forges.http import ForgeClient, Params, Patience, segment
 from forklift.forges.notes import note, noted, unknown_label
 from forklift.forges.opening import open_once
@@ -241,7 +241,7 @@ def _text(proposal: Proposal) -> dict[str, object]:
 def _shown(pull: _Pull, notes: Iterable[str] = ()) -> PullRequest:
     return PullRequest(
         number=pull.iid,
-        url=one_line(pull.web_url, 500),
+        url=web_address(pull.web_url),
         head=pull.source_branch,
         base=pull.target_branch,
         title=one_line(unmarked(pull.title)),

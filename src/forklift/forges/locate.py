@@ -57,7 +57,7 @@ def _known(
     github = _github(remote, environ, gh_token)
     if github is not None:
         return github
-    gitlab = environ.get("GITLAB_HOST") or "gitlab.com"
+    gitlab = environ.get("GITLAB_HOST") or "https://gitlab.com"
     if _names(gitlab, remote):
         return _entry(gitlab, "gitlab", environ.get("GITLAB_TOKEN"))
     gitea = environ.get("GITEA_URL") or environ.get("GITEA_SERVER_URL")

@@ -139,6 +139,18 @@ class ForgeFaults:
         assert updated.number == opened.number
         assert any(stage.helper in note or "assigned" in note for note in updated.notes)
 
+    async def test_people_without_access_become_notes_and_do_not_keep_others_out(
+        self, stage: ServerStage, adapter: PullRequests
+    ) -> None:
+        people = (stage.outsider, stage.helper)
+
+        opened = await adapter.create(replace(proposal(), assignees=people, reviewers=people))
+
+        shown = stage.shown(opened.number)
+        assert (shown.assignees, shown.reviewers) == ({stage.helper}, {stage.helper})
+        assert len(opened.notes) == 2
+        assert all(stage.outsider in note for note in opened.notes)
+
     async def test_a_redirect_is_told_and_the_token_stays_here(
         self, stage: ServerStage, adapter: PullRequests, elsewhere: ForgeServer
     ) -> None:

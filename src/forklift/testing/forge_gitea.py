@@ -9,6 +9,7 @@ renamed repositories. Gitea limits no rates itself; the 429 is what a proxy befo
 """
 
 import re
+import ssl
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,6 @@ from forklift.testing.forge_http import Reply
 from forklift.testing.forge_server import Call, ForgeServer, Handler, Route, hexadecimal, now
 from forklift.testing.forge_state import HostedPullRequest, HostedRepository
 
-_MARKS = ("WIP:", "[WIP]")
 _REPO = r"/api/v1/repos/(?P<owner>[^/]+)/(?P<name>[^/]+)"
 
 
@@ -27,8 +27,17 @@ class GiteaServer(ForgeServer):
     kind = "gitea"
     api_path = "/api/v1"
 
-    def __init__(self, root: Path, *, tells_drafts: bool = True) -> None:
-        super().__init__(root)
+    def __init__(
+        self,
+        root: Path,
+        *,
+        tells_drafts: bool = True,
+        draft_marks: tuple[str, ...] = ("WIP:", "[WIP]"),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(root, tls=tls)
+        self._draft_marks = draft_marks
+        """As the server's administrator set them."""
         self._tells_drafts = tells_drafts
         """False is a Gitea before 1.20."""
         self._organization_labels: dict[str, dict[str, int]] = {}
@@ -206,7 +215,7 @@ class GiteaServer(ForgeServer):
             "base": {"label": pull.base, "ref": pull.base, "repo_id": repository.number},
         }
         if self._tells_drafts:
-            shown["draft"] = pull.title.upper().startswith(_MARKS)
+            shown["draft"] = pull.title.upper().startswith(self._draft_marks)
         return shown
 
 

@@ -1,4 +1,4 @@
-"""GitHub Enterprise in this process (the REST API below `/api/v3`, GraphQL beside it).
+"""GitHub in this process: an Enterprise server (`/api/v3`), and the API at the root as well.
 
 From the public documentation and the answers quoted in public issue threads: the duplicate's 422
 with "A pull request already exists for …", "No commits between …", `head` filtered by
@@ -9,6 +9,7 @@ refusal of workflow files to a token without that scope, redirects of renamed re
 """
 
 import re
+import ssl
 from datetime import datetime
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from forklift.testing.forge_http import Reply
 from forklift.testing.forge_server import Call, ForgeServer, Handler, Route, hexadecimal
 from forklift.testing.forge_state import HostedPullRequest, HostedRepository, Token
 
-_REPO = r"/api/v3/repos/(?P<owner>[^/]+)/(?P<name>[^/]+)"
+_REPO = r"(?:/api/v3)?/repos/(?P<owner>[^/]+)/(?P<name>[^/]+)"
 _DOCS = "https://docs.github.com/rest"
 
 
@@ -27,15 +28,17 @@ class GitHubServer(ForgeServer):
     api_path = "/api/v3"
     keeps_workflows = True
 
-    def __init__(self, root: Path, *, has_drafts: bool = True) -> None:
-        super().__init__(root)
+    def __init__(
+        self, root: Path, *, has_drafts: bool = True, tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(root, tls=tls)
         self.has_drafts = has_drafts
         """False is a private repository on a plan without them."""
 
     def routes(self) -> list[Route]:
         table: list[tuple[str, str, Handler]] = [
-            ("GET", r"/api/v3/user", self._user),
-            ("POST", r"/api/graphql", self._graphql),
+            ("GET", r"(?:/api/v3)?/user", self._user),
+            ("POST", r"(?:/api)?/graphql", self._graphql),
             ("GET", _REPO, self._repository),
             ("GET", _REPO + r"/labels/(?P<label>[^/]+)", self._label),
             ("GET", _REPO + r"/pulls", self._list),
@@ -68,6 +71,8 @@ class GitHubServer(ForgeServer):
         return Reply(403, self.complaint(403, "API rate limit exceeded for user ID 1."), headers)
 
     def _user(self, call: Call) -> Reply:
+        if call.token.app:
+            raise self.refuse(403, "Resource not accessible by integration")
         return Reply(200, _shown_user(call.user), _scopes(call.token))
 
     def _repository(self, call: Call) -> Reply:

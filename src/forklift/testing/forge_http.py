@@ -2,6 +2,7 @@
 
 import json
 import re
+import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -30,11 +31,7 @@ class Sent:
         return urllib.parse.parse_qs(self.query).get(name, [default])[0]
 
     def fields(self) -> "Fields":
-        try:
-            value: object = json.loads(self.body or b"{}")
-        except ValueError:
-            value = {}
-        return Fields(cast("dict[str, object]", value) if isinstance(value, dict) else {})
+        return Fields.read(self.body)
 
 
 class Fields:
@@ -42,6 +39,17 @@ class Fields:
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self._values = values
+
+    @classmethod
+    def read(cls, body: bytes) -> "Fields":
+        try:
+            return cls._of(json.loads(body or b"{}"))
+        except ValueError:
+            return cls({})
+
+    @classmethod
+    def _of(cls, value: object) -> "Fields":
+        return cls(cast("dict[str, object]", value) if isinstance(value, dict) else {})
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -60,8 +68,10 @@ class Fields:
         return [item for item in self._list(name) if isinstance(item, int)]
 
     def within(self, name: str) -> "Fields":
-        value = self._values.get(name)
-        return Fields(cast("dict[str, object]", value) if isinstance(value, dict) else {})
+        return self._of(self._values.get(name))
+
+    def each(self, name: str) -> "list[Fields]":
+        return [self._of(item) for item in self._list(name)]
 
     def _list(self, name: str) -> list[object]:
         value = self._values.get(name)
@@ -104,20 +114,23 @@ class Fault:
 class Listener:
     """A server on a free port of the loopback interface, for as long as the block lasts."""
 
-    def __init__(self, answer: Callable[[Sent], Reply]) -> None:
+    def __init__(self, answer: Callable[[Sent], Reply], tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Sent] = []
         self._answer = answer
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = False  # so that closing waits for the last answer
+        self._scheme = "https" if tls else "http"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
         )
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def start(self) -> None:
         self._thread.start()

@@ -8,6 +8,7 @@ forges have: see `fail`, `limit_rate`, `move`. What each forge does its own way 
 import itertools
 import re
 import secrets
+import ssl
 import threading
 import urllib.parse
 from abc import ABC, abstractmethod
@@ -53,11 +54,11 @@ class ForgeServer(ABC):
     keeps_workflows = False
     """Whether a push that changes workflow files takes a scope of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, tls: ssl.SSLContext | None = None) -> None:
         self.root = root
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        self._listener = Listener(self._answer)
+        self._listener = Listener(self._answer, tls)
         self._people: dict[str, Person] = {}
         self._tokens: dict[str, Token] = {}
         self._repositories: list[HostedRepository] = []

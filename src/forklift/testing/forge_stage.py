@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 from forklift.core.secret import Secret
 from forklift.forges.http import Patience
@@ -75,16 +76,23 @@ class Stage(ABC):
 class ServerStage(Stage):
     """A forge in this process."""
 
+    outsider = "outsider"
+    """Somebody with an account and without access."""
+
     def __init__(self, server: ForgeServer, adapter: Adapter) -> None:
         self.server = server
         self._adapter = adapter
         self.repository = server.create_repository(self.owner, "project")
         self.repository.labels[self.label] = server.next_number()
-        for name in (self.helper, "second"):
-            server.add_user(name)
-            self.repository.writers.add(name)
-        self.fork = server.fork(self.repository, "forker")
+        server.add_user(self.helper)
+        self.repository.writers.add(self.helper)
+        server.add_user(self.outsider)
         self.token = server.token_for(self.owner)
+
+    @cached_property
+    def fork(self) -> HostedRepository:
+        """Somebody else's, made when it is first asked for."""
+        return self.server.fork(self.repository, "forker")
 
     def adapter(self) -> PullRequests:
         return self.adapter_with(self.token)

@@ -20,6 +20,8 @@ class Token:
     scopes: frozenset[str] | None
     """None: a token of a kind that does not tell, and may all that its owner may."""
     expired: bool = False
+    app: bool = False
+    """Of a GitHub app, such as GitHub Actions: there is no user behind it to tell."""
 
     def has(self, *any_of: str) -> bool:
         return self.scopes is None or not self.scopes.isdisjoint(any_of)
