@@ -13,6 +13,7 @@ from forklift.forges.locate import ForgeEntry, locate
 from forklift.git.checkout import Remote
 from forklift.sandboxes.owner import current_owner, is_dead
 from forklift.settings import ForgeSettings, Settings, read_extra_ca, read_forges
+from forklift.sidecar.policy import EgressPolicy
 from forklift.usecases.kit import Guest, Kit, OpenForge
 
 _ROOTS_GUEST = Guest(1000, 1000)
@@ -34,6 +35,7 @@ def make_kit(
     image: str | None = None,
     extra_ca: Path | None = None,
     secrets: tuple[Secret, ...] = (),
+    egress: EgressPolicy | None = None,
     no_forge: bool = False,
 ) -> Kit:
     """Everything wired. Nothing is started and nothing is asked yet."""
@@ -53,6 +55,7 @@ def make_kit(
         clock=lambda: datetime.now().astimezone(),
         open_forge=_never if no_forge else _forge_opener(settings, environ, redact, ca),
         redact=redact,
+        egress=egress or EgressPolicy(),
         extra_ca=ca,
         versions=(("forklift", __version__),),
     )

@@ -135,11 +135,11 @@ async def test_an_unknown_name_and_a_dead_server_are_told_apart(tmp_path: Path) 
 async def test_mode_none_refuses_everything_and_records_what_was_asked(tmp_path: Path) -> None:
     names = Names()
     async with egress_door(tmp_path, EgressPolicy(EgressMode.NONE), names) as door:
-        answer = await door.say(b"CONNECT pypi.org:443 HTTP/1.1\r\n\r\n")
+        answer = await door.say(b"CONNECT wheels.example:443 HTTP/1.1\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 403")
     assert b"this run has no network" in answer
     assert door.journal.events[0].facts == {
-        "what": "CONNECT pypi.org:443",
+        "what": "CONNECT wheels.example:443",
         "why": "this run has no network",
     }
     assert names.asked == []

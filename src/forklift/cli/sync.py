@@ -16,11 +16,13 @@ from forklift.bootstrap import make_kit
 from forklift.cli.exit_codes import EXIT_CODES, exit_code, worst
 from forklift.cli.options import Parser
 from forklift.cli.render import Terminal, as_json, complain, end_lines, error_line
+from forklift.core.model_access import Budget
 from forklift.core.outcome import End
 from forklift.errors import ForkliftError, SetupError
 from forklift.settings import (
     ForkSettings,
     Settings,
+    egress_policy,
     load,
     model_choice,
     override,
@@ -33,6 +35,9 @@ from forklift.usecases.sync_fork import SyncOrder, sync_fork
 _ALWAYS = "always"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULT_LIMIT = timedelta(seconds=480)
+_DEFAULT_USD = 10.0
+_MOST_TOKENS = 50_000_000
+"""Stops a run whose model has no known price, and so no known cost."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -120,6 +125,7 @@ def _synced(
         branch=options.branch or wanted.branch,
         target=options.target or wanted.target or "tip",
         limit=options.timeout or wanted.timeout or _DEFAULT_LIMIT,
+        budget=_budget(options.budget if options.budget is not None else wanted.budget),
         instructions=(*wanted.instruction, *options.instruction),
         agent_always=_ALWAYS in options.agent,
         dry_run=options.dry_run,
@@ -137,6 +143,7 @@ def _synced(
         image=options.image or wanted.image,
         extra_ca=options.extra_ca or wanted.extra_ca,
         secrets=(env.key,),
+        egress=egress_policy(options.egress or wanted.egress or "open"),
         no_forge=order.wishes.no_pr or order.dry_run,
     )
     return asyncio.run(_until_stopped(sync_fork(order, kit, terminal)))
@@ -205,6 +212,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--image", help="another image that carries the harness")
     parser.add_argument("--extra-ca", type=Path, metavar="FILE", help="a CA bundle to trust too")
     parser.add_argument(
+        "--egress", metavar="WHERE", help="downloads: open (default), none, or HOST,HOST,*.HOST"
+    )
+    parser.add_argument(
+        "--budget",
+        type=_dollars,
+        metavar="USD",
+        help="what a run may cost; default 10; 0: no limit",
+    )
+    parser.add_argument(
         "--instruction", action="append", default=[], metavar="TEXT", help="one more for the agent"
     )
     parser.add_argument("--dry-run", action="store_true", help="forecast only, change nothing")
@@ -216,6 +232,20 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME")
     parser.common()
     return parser
+
+
+def _budget(usd: float | None) -> Budget:
+    return Budget(usd=_DEFAULT_USD if usd is None else usd, tokens=_MOST_TOKENS if usd != 0 else 0)
+
+
+def _dollars(text: str) -> float:
+    try:
+        usd = float(text)
+    except ValueError:
+        usd = -1.0
+    if not 0 <= usd <= 10_000:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no sum of dollars from 0 to 10000")
+    return usd
 
 
 def _seconds(text: str) -> timedelta:

@@ -3,6 +3,7 @@
 Nothing here asks a server or a program, and a secret never leaves but as a `Secret`.
 """
 
+from forklift.settings.egress import egress_policy
 from forklift.settings.environment import Settings, load
 from forklift.settings.extra_ca import read_extra_ca
 from forklift.settings.forges import ForgeSettings, read_forges
@@ -14,6 +15,7 @@ __all__ = [
     "ForkSettings",
     "OpenCodeEnv",
     "Settings",
+    "egress_policy",
     "load",
     "model_choice",
     "override",

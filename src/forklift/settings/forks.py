@@ -12,6 +12,7 @@ TARGETS = ("tip", "latest-release")
 KEYS = (
     "path", "branch", "timeout", "strategy", "target", "instruction", "no-pr", "draft", "label",
     "assignee", "reviewer", "model", "variant", "agent", "opencode-env", "image", "extra-ca",
+    "egress", "budget",
 )  # fmt: skip
 """The names of the command line's options, so that one table in the reference explains both."""
 
@@ -39,6 +40,9 @@ class ForkSettings:
     opencode_env: Path | None = None
     image: str | None = None
     extra_ca: Path | None = None
+    egress: str | None = None
+    budget: int | None = None
+    """Whole US dollars a run may cost."""
 
 
 def read_forks(path: Path) -> tuple[ForkSettings, ...]:
@@ -77,4 +81,6 @@ def _fork(entry: Entry, base: Path) -> ForkSettings:
         opencode_env=entry.path("opencode-env", base),
         image=entry.text("image"),
         extra_ca=entry.path("extra-ca", base),
+        egress=entry.text("egress"),
+        budget=entry.whole_number("budget", least=0, most=10_000),
     )

@@ -32,8 +32,7 @@ def test_a_failed_fetch_is_explained(stderr: str, told: str) -> None:
     ("stderr", "told"),
     [
         (
-            "! [remote rejected] b -> b (refusing to allow a Personal Access Token to update"
-            + " workflow `.github/workflows/x.yml` without `workflow` scope)",
+            "! [remote rejected] b (refusing to allow a Personal Access Token to update workflow)",
             "`workflow` scope",
         ),
         ("remote: error: GH006: Protected branch update failed", "allow pushes to forklift/*"),

@@ -68,17 +68,17 @@ def test_reads_names_and_addresses_in_one_canonical_form(text: str, host: str) -
 
 
 def test_an_allowlist_matches_whole_names_and_whole_endings() -> None:
-    policy = EgressPolicy(EgressMode.ALLOWLIST, hosts=("pypi.org", "*.npmjs.org"))
+    policy = EgressPolicy(EgressMode.ALLOWLIST, hosts=("wheels.example", "*.packages.example"))
 
     def allowed(host: str) -> bool:
         return refusal(policy, read_destination(f"{host}:443")) is None
 
-    assert allowed("pypi.org")
-    assert allowed("registry.npmjs.org")
+    assert allowed("wheels.example")
+    assert allowed("cdn.packages.example")
     assert not allowed("npmjs.org")
     assert not allowed("evil-npmjs.org")
-    assert not allowed("pypi.org.evil.com")
-    assert not allowed("evilpypi.org")
+    assert not allowed("wheels.example.evil.com")
+    assert not allowed("evilwheels.example")
 
 
 def test_only_the_policys_ports_are_open() -> None:
