@@ -18,7 +18,7 @@ def matches(pattern: str, path: str) -> bool:
         return False
     if "/" not in pattern.rstrip("/"):
         wanted = ["**", *wanted]
-    if wanted[-1] == "**" and len(wanted) > 1:
+    if wanted[-1] == "**":
         wanted.append("*")  # `vendor/**` is what lies inside
     return _covers(tuple(wanted), tuple(path.strip("/").split("/")))
 

@@ -27,6 +27,8 @@ from forklift.core.path_patterns import matches
         ("file?.tx[tx]", "file1.txt"),
         ("[^a]b", "cb"),
         ("**", "anything/at/all"),
+        ("/**", "anything"),
+        ("**/", "anything"),
     ],
 )
 def test_matches(pattern: str, path: str) -> None:
