@@ -103,9 +103,15 @@ def _event(line: str) -> dict[str, Any]:
 
 
 def _reason(event: dict[str, Any]) -> str:
+    """The error's message; where that says nothing, what the model's server answered."""
     error = _mapping(event.get("error"))
     data = _mapping(error.get("data"))
-    return _text(data.get("message")) or _text(error.get("name")) or "no reason given"
+    message = _text(data.get("message")) or _text(error.get("name"))
+    if message and message != "Error":
+        return message
+    answer = _text(data.get("responseBody"))
+    status = data.get("statusCode")
+    return f"the model's server answered {status}: {answer}" if answer else "no reason given"
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -143,7 +143,10 @@ def _synced(
         image=options.image or wanted.image,
         extra_ca=options.extra_ca or wanted.extra_ca,
         secrets=(env.key,),
-        egress=egress_policy(options.egress or wanted.egress or "open"),
+        egress=egress_policy(
+            options.egress or wanted.egress or "open",
+            (*wanted.allow_private, *options.allow_private),
+        ),
         no_forge=order.wishes.no_pr or order.dry_run,
     )
     return asyncio.run(_until_stopped(sync_fork(order, kit, terminal)))
@@ -213,6 +216,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--extra-ca", type=Path, metavar="FILE", help="a CA bundle to trust too")
     parser.add_argument(
         "--egress", metavar="WHERE", help="downloads: open (default), none, or HOST,HOST,*.HOST"
+    )
+    parser.add_argument(
+        "--allow-private",
+        action="append",
+        default=[],
+        metavar="ADDRESS:PORT",
+        help="a private address that downloads may come from too, such as a company's mirror",
     )
     parser.add_argument(
         "--budget",

@@ -12,7 +12,7 @@ TARGETS = ("tip", "latest-release")
 KEYS = (
     "path", "branch", "timeout", "strategy", "target", "instruction", "no-pr", "draft", "label",
     "assignee", "reviewer", "model", "variant", "agent", "opencode-env", "image", "extra-ca",
-    "egress", "budget",
+    "egress", "allow-private", "budget",
 )  # fmt: skip
 """The names of the command line's options, so that one table in the reference explains both."""
 
@@ -41,6 +41,7 @@ class ForkSettings:
     image: str | None = None
     extra_ca: Path | None = None
     egress: str | None = None
+    allow_private: tuple[str, ...] = ()
     budget: int | None = None
     """Whole US dollars a run may cost."""
 
@@ -82,5 +83,6 @@ def _fork(entry: Entry, base: Path) -> ForkSettings:
         image=entry.text("image"),
         extra_ca=entry.path("extra-ca", base),
         egress=entry.text("egress"),
+        allow_private=entry.texts("allow-private"),
         budget=entry.whole_number("budget", least=0, most=10_000),
     )

@@ -68,7 +68,9 @@ async def find_ground(path: Path, state_root: Path) -> Ground:
     origin = await checkout.remote("origin")
     upstream = await checkout.remote("upstream")
     project = project_name(str(checkout.main_root))
-    key = fork_key(project, _absolute(origin.raw_url, checkout.root))
+    # After the remote, not the directory: two checkouts of one fork share one lock and one depot.
+    where = _absolute(origin.raw_url, checkout.root)
+    key = fork_key(project_name(where), where)
     depot = Depot(state_root / "depots" / f"{key}.git", checkout.root)
     return Ground(checkout, origin, upstream, project, key, depot)
 
