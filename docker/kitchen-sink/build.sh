@@ -1,8 +1,9 @@
 #!/bin/sh
 # Builds the kitchen-sink image. Everything it needs lies beside it, in a clone or in a wheel.
 #
-#   build.sh [--tag NAME] [--base IMAGE] [--extra-ca FILE]
+#   build.sh [--tag NAME] [--base IMAGE] [--extra-ca FILE] [--if-needed]
 #
+# --if-needed does nothing where the image is there and was built from the recipe as it is now.
 # --extra-ca (or FORKLIFT_EXTRA_CA) is for networks that inspect TLS: the certificate is trusted
 # during the build and in the image. This machine's own bundle is trusted during the build alone.
 # Also read: FORKLIFT_DOCKER (docker), FORKLIFT_APT_MIRROR, pip's and npm's configured index.
@@ -13,14 +14,16 @@ tag=forklift/kitchen-sink:latest
 base=
 extra_ca=${FORKLIFT_EXTRA_CA:-}
 pyenv_version=v2.6.30
+if_needed=
 
 say() { echo "build: $*" >&2; }
 fail() { say "$*" && exit 1; }
 
 while [ $# -gt 0 ]; do
     case $1 in
+        --if-needed) if_needed=yes && shift && continue ;;
         --tag | --base | --extra-ca) [ $# -gt 1 ] || fail "$1 needs a value" ;;
-        *) fail "unknown argument $1; known: --tag NAME, --base IMAGE, --extra-ca FILE" ;;
+        *) fail "unknown argument $1; known: --tag NAME, --base IMAGE, --extra-ca FILE, --if-needed" ;;
     esac
     case $1 in
         --tag) tag=$2 ;;
@@ -31,6 +34,16 @@ while [ $# -gt 0 ]; do
 done
 "$docker" version >/dev/null 2>&1 || fail "$docker does not answer; see: forklift doctor"
 if [ -n "$extra_ca" ] && [ ! -r "$extra_ca" ]; then fail "cannot read $extra_ca"; fi
+
+init=$here/../../src/forklift/guest/init.py
+[ -f "$init" ] || init=$here/../guest/init.py
+[ -f "$init" ] || fail "guest/init.py is not where it belongs; reinstall forklift"
+recipe=$(cd "$here" && find . -type f | LC_ALL=C sort | while read -r file; do sha256sum "$file"; done |
+    cat - "$init" ${extra_ca:+"$extra_ca"} | sha256sum | cut -c1-16)
+if [ -n "$if_needed" ]; then
+    built=$("$docker" image inspect --format '{{index .Config.Labels "forklift.recipe"}}' "$tag" 2>/dev/null || true)
+    if [ "$built" = "$recipe" ]; then say "$tag is up to date" && exit 0; fi
+fi
 
 # --- the base -----------------------------------------------------------------------------------
 present() { "$docker" image inspect "$1" >/dev/null 2>&1; }
@@ -51,10 +64,7 @@ trap 'rm -rf "$context"' EXIT
 cp -R "$here/Dockerfile" "$here/agents" "$here/build" "$here/harness" "$here/python" "$context/"
 mkdir "$context/ca" "$context/pyenv"
 
-for init in "$here/../../src/forklift/guest/init.py" "$here/../guest/init.py"; do
-    if [ -f "$init" ]; then cp "$init" "$context/harness/init.py" && break; fi
-done
-[ -f "$context/harness/init.py" ] || fail "guest/init.py is not where it belongs; reinstall forklift"
+cp "$init" "$context/harness/init.py"
 chmod 755 "$context/harness/run.sh" && chmod 644 "$context/harness/init.py"
 
 : >"$context/build/host-ca.crt"
@@ -88,7 +98,7 @@ else
 fi
 
 # --- the image ----------------------------------------------------------------------------------
-set -- --build-arg "BASE_IMAGE=$base" --tag "$tag"
+set -- --build-arg "BASE_IMAGE=$base" --label "forklift.recipe=$recipe" --tag "$tag"
 for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
     if [ -n "$(printenv "$name")" ]; then set -- "$@" --build-arg "$name"; fi
 done
