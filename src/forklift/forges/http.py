@@ -1,8 +1,8 @@
 """The one door to a forge's API: what all three adapters share, and all that keeps the token home.
 
 Every request goes to the configured address and nowhere else: no redirect is followed, no URL from
-an answer is ever asked. Answers are bounded in size and time; what a read may repeat is repeated,
-a write never is (`opening.py` says what happens then).
+an answer is ever asked. Answers are bounded in size and time. What does the same when it is done
+twice is repeated; a POST never is (`opening.py` says what happens then).
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Patience:
     whole: timedelta = timedelta(seconds=90)
     """For one answer altogether: a server that sends a byte now and then ends here."""
     pauses: tuple[timedelta, ...] = (timedelta(seconds=0.5), timedelta(seconds=2))
-    """Before each repetition of a read; as many repetitions as there are pauses."""
+    """Before each repetition; as many repetitions as there are pauses."""
     longest_pause: timedelta = timedelta(seconds=20)
     """A server that asks for more (Retry-After) is reported, not waited for."""
 
@@ -85,7 +85,7 @@ class ForgeClient:
     ) -> Answer:
         """What the forge answers, whatever it is: never raises, so that callers can decide."""
         answer = await self._once(method, path, params, body)
-        if method != "GET":
+        if method == "POST":
             return answer
         for pause in self._patience.pauses:
             wait = self._wait(answer, pause)
@@ -169,7 +169,7 @@ class ForgeClient:
         return self._base + path
 
     def _wait(self, answer: Answer, pause: timedelta) -> timedelta | None:
-        """How long to wait before a read is tried again; None when it is not."""
+        """How long to wait before the next try; None when there is none."""
         if answer.status == NO_ANSWER:
             return pause
         if answer.status not in _WORTH_ANOTHER_TRY:

@@ -37,10 +37,11 @@ class ForgeFaults:
         """Another forge of the same kind, on another host."""
         return type(stage.server)(tmp_path / "elsewhere")
 
+    @pytest.mark.parametrize("status", [500, 502])
     async def test_a_failure_that_wrote_leaves_one(
-        self, stage: ServerStage, adapter: PullRequests
+        self, stage: ServerStage, adapter: PullRequests, status: int
     ) -> None:
-        stage.server.fail("POST", _LISTING, 500, after_writing=True)
+        stage.server.fail("POST", _LISTING, status, after_writing=True)
 
         opened = await adapter.create(replace(proposal(), labels=(stage.label,)))
 
@@ -101,6 +102,18 @@ class ForgeFaults:
         stage.server.drop("GET", ".", after_writing=False, times=2)
 
         assert await adapter.find_open("forklift/", "main") == []
+
+    async def test_an_update_is_repeated_when_a_proxy_says_later(
+        self, stage: ServerStage, adapter: PullRequests
+    ) -> None:
+        opened = await adapter.create(proposal())
+        for method in ("PATCH", "PUT"):
+            stage.server.fail(method, ".", 502)
+            stage.server.drop(method, ".", after_writing=True)
+
+        await adapter.update(opened.number, proposal(title="Another"))
+
+        assert stage.shown(opened.number).title == "Another"
 
     async def test_a_read_that_keeps_failing_ends(
         self, stage: ServerStage, adapter: PullRequests

@@ -104,6 +104,21 @@ async def test_a_forge_that_cannot_be_reached_is_told_after_some_tries() -> None
             await pulls.probe()
 
 
+async def test_the_environments_proxy_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with GiteaServer(tmp_path) as server:
+        stage = ServerStage(server, GiteaPullRequests)
+        monkeypatch.setenv("HTTP_PROXY", server.url)
+        far = ForgeAddress(
+            "http://git.example.invalid/api/v1",
+            Repository("git.example.invalid", stage.owner, "project"),
+            stage.token,
+        )
+        async with closing(GiteaPullRequests(far, patience=HASTE)) as pulls:
+            assert await pulls.probe() == stage.owner
+
+
 async def test_a_server_that_never_answers_is_given_up() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()  # until the client hangs up
