@@ -50,15 +50,19 @@ class Exchange:
         self, asked: Asked, fields: list[tuple[str, str]], guest: Connection, outcome: Outcome
     ) -> None:
         """Pass the answer to the guest. Raises `Refused` for one that may not be passed."""
-        async with self._upstream.post(asked.path, fields, asked.body) as answer:
-            outcome.tokens = Tokens(input=len(asked.body) // BYTES_PER_TOKEN, estimated=True)
-            outcome.status = answer.head.status
-            _check(answer.head)
-            if answer.head.status >= 400:
-                outcome.tokens = None
-                await self._pass_error(answer, guest, outcome)
-            else:
-                await self._pass_answer(asked, answer, guest, outcome)
+        try:
+            async with self._upstream.post(asked.path, fields, asked.body) as answer:
+                outcome.status = answer.head.status
+                _check(answer.head)
+                if answer.head.status >= 400:
+                    await self._pass_error(answer, guest, outcome)
+                else:
+                    outcome.tokens = _at_least(asked)
+                    await self._pass_answer(asked, answer, guest, outcome)
+        except Refused as error:
+            if error.status >= 500:
+                raise
+            raise Refused(502, f"the model server's answer: {error.message}") from error
         outcome.ended = "complete"
 
     async def _pass_answer(
@@ -103,6 +107,11 @@ class Exchange:
             for name, value in head.fields
             if name in _SHOWN
         ]
+
+
+def _at_least(asked: Asked) -> Tokens:
+    """What was paid for the question alone."""
+    return Tokens(input=len(asked.body) // BYTES_PER_TOKEN, estimated=True)
 
 
 async def _pass(data: bytes, guest: Connection, outcome: Outcome) -> None:

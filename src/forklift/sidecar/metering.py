@@ -46,10 +46,11 @@ class Meter:
     def feed(self, data: bytes) -> None:
         self._seen += len(data)
         if len(self._line) + len(data) > _MAX_LINE:
-            self._line.clear()  # nothing to be read from it: it will be estimated
+            self._words += len(self._line) + len(data)  # not to be read: charged by its size
+            self._line.clear()
             return
         self._line += data
-        if self._streamed:
+        if self._streamed and b"\n" in data:
             *lines, rest = self._line.split(b"\n")
             self._line = rest
             for line in lines:
@@ -59,6 +60,7 @@ class Meter:
         """At the end, however the answer ended: what it said it cost, or an estimate."""
         if self._streamed:
             self._read_line(bytes(self._line))
+            self._words += len(self._line)  # a line that was broken off: what there is of it
         else:
             self._read(bytes(self._line))
         return self._found or Tokens(

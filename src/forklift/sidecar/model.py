@@ -71,6 +71,7 @@ class ModelDoor:
     async def serve(self, listener: socket.socket) -> None:
         """Until cancelled; questions that are open then are recorded with what they cost so far."""
         listener.setblocking(False)
+        self._start_pricing()
         loop = asyncio.get_running_loop()
         slots = asyncio.Semaphore(self._limits.connections)
         async with asyncio.TaskGroup() as visits:
@@ -164,8 +165,10 @@ class ModelDoor:
             outcome.ended = error.message
             raise
         finally:
-            await asyncio.shield(pricing)
-            await self._settle(reservation, asked, outcome, time.monotonic() - started)
+            try:
+                await asyncio.shield(pricing)
+            finally:  # a door that closes has no price, and still tells what was used
+                await self._settle(reservation, asked, outcome, time.monotonic() - started)
 
     async def _settle(
         self, reservation: Reservation, asked: Asked, outcome: Outcome, seconds: float
@@ -249,7 +252,7 @@ async def _while_wanted(exchange: Coroutine[None, None, None], guest: Connection
 
 def _prices_of(choice: ModelChoice) -> Price:
     # Not at the top: the tables take 0.2 s to load, which no run should wait for. They are read
-    # while the first question is on its way.
+    # while the sandbox starts.
     from forklift.sidecar import prices  # noqa: PLC0415
 
     return prices.price_of(choice)

@@ -7,17 +7,21 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from forklift.core.journal import Event
+from forklift.core.model_access import Budget, ModelChoice, Provider, Wire
+from forklift.core.secret import Secret
 from forklift.sidecar import egress, model
 from forklift.sidecar.addresses import IPAddress
 from forklift.sidecar.policy import EgressPolicy, ModelPolicy
 from forklift.sidecar.process import BACKLOG
 
+TOKEN = "run-token-0123456789"
 _PATIENCE = 20.0
 
 
@@ -103,9 +107,11 @@ async def egress_door(
 
 
 @asynccontextmanager
-async def model_door(directory: Path, policy: ModelPolicy) -> AsyncGenerator[OpenDoor]:
+async def model_door(
+    directory: Path, policy: ModelPolicy, limits: model.Limits | None = None
+) -> AsyncGenerator[OpenDoor]:
     journal = Journal()
-    door = model.ModelDoor(policy, journal, lambda _: None)
+    door = model.ModelDoor(policy, journal, lambda _: None, limits)
     path = directory / "model.sock"
     with _listening(path) as listener:
         serving = asyncio.create_task(door.serve(listener))
@@ -128,7 +134,12 @@ class Origin:
 
 
 @asynccontextmanager
-async def origin(answer: bytes, *, until: bytes = b"\r\n\r\n") -> AsyncGenerator[Origin]:
+async def origin(
+    answer: bytes,
+    *,
+    until: bytes = b"\r\n\r\n",
+    certificate: tuple[Path, Path] | None = None,
+) -> AsyncGenerator[Origin]:
     """Answers once it has read `until`, then closes. Without `until` it answers at once."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -141,7 +152,11 @@ async def origin(answer: bytes, *, until: bytes = b"\r\n\r\n") -> AsyncGenerator
             await writer.drain()
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    trust = None
+    if certificate is not None:
+        trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        trust.load_cert_chain(*certificate)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=trust)
     here = Origin(server.sockets[0].getsockname()[1])
     async with server:
         yield here
@@ -159,3 +174,16 @@ async def _end(serving: asyncio.Task[None]) -> None:
     serving.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await serving
+
+
+def model_policy(
+    base_url: str,
+    wire: Wire = Wire.OPENAI_CHAT,
+    *,
+    key: str = "host-key-0123456789",
+    model_name: str = "m-1",
+    budget: Budget | None = None,
+) -> ModelPolicy:
+    """For a model server at this address; the guest's token is `TOKEN`."""
+    choice = ModelChoice(Provider("local", wire, base_url), model_name, "", Secret(key))
+    return ModelPolicy(choice, Secret(TOKEN), budget or Budget())
