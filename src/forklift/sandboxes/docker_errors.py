@@ -1,5 +1,7 @@
 """What Docker says, in words that tell a person what to do next."""
 
+import re
+
 from forklift.core.text import one_line
 from forklift.errors import SandboxUnavailable
 
@@ -36,6 +38,10 @@ _MEANINGS = (
     ("bind source path does not exist", _ELSEWHERE),
 )
 
+_NO_PROGRAM = re.compile(
+    r'exec: "([^"]{1,200})".*(no such file or directory|not found|permission denied)'
+)
+
 
 def missing_program(program: str) -> SandboxUnavailable:
     return SandboxUnavailable(
@@ -60,6 +66,12 @@ def refused(program: str, doing: str, said: str) -> SandboxUnavailable:
     for sign, meaning in _MEANINGS:
         if sign in said:
             return SandboxUnavailable(meaning, detail=said)
+    if found := _NO_PROGRAM.search(said):
+        return SandboxUnavailable(
+            f"the image cannot start {found[1]}: {found[2]}; it needs Forklift's harness, "
+            "see docs/reference/image.md",
+            detail=said,
+        )
     return SandboxUnavailable(
         f"{program} {doing} failed: {one_line(said) or 'it did not say why'}", detail=said
     )
