@@ -337,15 +337,15 @@ def make_environment(job: Job) -> dict[str, str]:
     return environment
 
 
-def write_files(files: dict[str, str]) -> None:
+def write_files(files: dict[str, str], home: str = HOME) -> None:
     """Below the home, through no link that an earlier agent may have left there."""
     with suppress(FileExistsError):
-        os.mkdir(HOME, 0o700)  # noqa: PTH102  pathlib costs a third of init's start
+        os.mkdir(home, 0o700)  # noqa: PTH102  pathlib costs a third of init's start
     for path, text in files.items():
         *folders, name = [part for part in path.split("/") if part]
         if ".." in folders or name == "..":
             raise Fault("a file would lie outside the home: " + path)
-        folder = os.open(HOME, os.O_DIRECTORY | os.O_NOFOLLOW)
+        folder = os.open(home, os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             for part in folders:
                 below = _open_folder(folder, part)
@@ -568,6 +568,7 @@ class Relay:
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind(("127.0.0.1", port))
         self._listener.listen(1024)
+        self.port: int = self._listener.getsockname()[1]
         self._free = threading.BoundedSemaphore(CONNECTIONS)
 
     def start(self) -> None:
