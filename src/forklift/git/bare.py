@@ -102,20 +102,11 @@ class BareRepository:
         fields = done.out.decode(errors="surrogateescape").split("\0")
         return [_change(head, path) for head, path in zip(fields[::2], fields[1::2], strict=False)]
 
-    async def entries(self, tree: str, paths: Iterable[str]) -> dict[str, Entry]:
-        """The entries of these very paths; those that are not there are left out."""
-        wanted = list(dict.fromkeys(paths))
-        if not wanted:
-            return {}
-        # ls-tree takes paths as arguments, and a merge may change more than fit in one call.
-        listed = await self.git("ls-tree", "-r", "-z", "--full-tree", tree)
-        rows = listed.out.decode(errors="surrogateescape").split("\0")
-        found = {path: Entry(*meta.split()[0:3:2]) for meta, path in _pairs(rows)}
-        return {path: found[path] for path in wanted if path in found}
-
     async def blobs(self, oids: Iterable[str], largest: int) -> dict[str, bytes]:
         """The contents of these blobs; larger ones and what is no blob are left out."""
         wanted = list(dict.fromkeys(oids))
+        if not wanted:
+            return {}
         asked = "".join(f"{oid}\n" for oid in wanted).encode()
         sizes = await self.git("cat-file", "--batch-check", stdin=asked)
         rows = [row.split() for row in sizes.out.decode().splitlines()]
@@ -146,13 +137,6 @@ def _change(head: str, path: str) -> Change:
 
 def _entry(mode: str, oid: str) -> Entry | None:
     return None if mode == "000000" else Entry(mode, oid)
-
-
-def _pairs(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
-    for row in rows:
-        meta, tab, path = row.partition("\t")
-        if tab:
-            yield meta, path
 
 
 def _batch(out: bytes) -> dict[str, bytes]:

@@ -1,5 +1,6 @@
 """The user's own checkout: read, never written."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,8 +63,15 @@ class Checkout:
     async def git(self, *args: str, ok: Iterable[int] = (0,)) -> Finished:
         return await git(*args, at=self.root, env=as_user(), ok=ok)
 
-    async def remote(self, name: str) -> Remote:
+    async def remotes(self, *names: str) -> list[Remote]:
+        """The remotes of these names; the first that is missing is the error."""
         config = await self._config()
+        return list(await asyncio.gather(*(self._remote(name, config) for name in names)))
+
+    async def remote(self, name: str) -> Remote:
+        return (await self.remotes(name))[0]
+
+    async def _remote(self, name: str, config: list[tuple[str, str]]) -> Remote:
         urls = [value for key, value in config if key == f"remote.{name}.url"]
         if not urls:
             example = "https://example.org/project.git"
@@ -77,9 +85,10 @@ class Checkout:
             for key, value in config
             if key in wanted or key in _SHARED_KEYS or key.startswith(_SHARED_SECTIONS)
         )
-        fetch = (await self.git("remote", "get-url", name)).text
-        push = (await self.git("remote", "get-url", "--push", name)).text
-        return Remote(name, without_login(fetch), fetch, push, shared)
+        fetch, push = await asyncio.gather(
+            self.git("remote", "get-url", name), self.git("remote", "get-url", "--push", name)
+        )
+        return Remote(name, without_login(fetch.text), fetch.text, push.text, shared)
 
     async def _config(self) -> list[tuple[str, str]]:
         """The repository's own configuration: git adds the user's and the system's by itself.
@@ -96,27 +105,35 @@ class Checkout:
         return pairs
 
 
+_ASKED = ("--is-bare-repository", "--is-shallow-repository", "--path-format=absolute")
+
+
 async def find_checkout(start: Path) -> Checkout:
     """The checkout that `start` lies in."""
-    asked = ("--is-bare-repository", "--is-shallow-repository", "--absolute-git-dir")
     try:
-        told = await git(
-            "rev-parse", *asked, "--path-format=absolute", "--git-common-dir",
-            at=start, env=as_user(),
-        )  # fmt: skip
-        bare, shallow, _, common_dir = told.text.split("\n")
-        common = Path(common_dir)
-        if bare == "true":
-            return Checkout(common, common, common, await _sparse(common, shallow))
-        top = await git("rev-parse", "--show-toplevel", at=start, env=as_user())
-    except GitFailed as failed:
-        raise SetupError(_why_no_checkout(start, failed.done.err)) from failed
-    root = Path(top.text)
+        bare, shallow, common_dir, *top = await _ask(start, "--git-common-dir", "--show-toplevel")
+    except GitFailed:
+        # A bare repository has no top, and says so by failing: asked again without.
+        try:
+            bare, shallow, common_dir, *top = await _ask(start, "--git-common-dir")
+        except GitFailed as failed:
+            raise SetupError(_why_no_checkout(start, failed.done.err)) from failed
+        if bare != "true":
+            raise SetupError(
+                f"{start} lies inside a .git directory; go to the checkout itself"
+            ) from None
+    common = Path(common_dir)
+    root = Path(top[0]) if top else common
     main = common.parent if common.name == ".git" else root
-    return Checkout(root, common, main, await _sparse(common, shallow))
+    return Checkout(root, common, main, _sparse(common, shallow))
 
 
-async def _sparse(common: Path, shallow: str) -> bool:
+async def _ask(start: Path, *what: str) -> list[str]:
+    told = await git("rev-parse", *_ASKED, *what, at=start, env=as_user())
+    return told.text.split("\n")
+
+
+def _sparse(common: Path, shallow: str) -> bool:
     borrowing = (common / "objects" / "info" / "alternates").exists()
     partial = any((common / "objects" / "pack").glob("*.promisor"))
     return shallow == "true" or borrowing or partial
@@ -128,6 +145,4 @@ def _why_no_checkout(start: Path, stderr: str) -> str:
             f"{start} belongs to another user and git will not read it; run as that user, or: "
             f"git config --global --add safe.directory {start}"
         )
-    if "must be run in a work tree" in stderr:
-        return f"{start} lies inside a .git directory; go to the checkout itself"
     return f"{start} is not in a git repository; go to your fork's checkout and run again"

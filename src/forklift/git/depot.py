@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 from forklift.errors import SetupError
 from forklift.git.bare import BareRepository
@@ -17,6 +19,7 @@ from forklift.git.failures import explain_fetch, gist
 from forklift.git.objects import copy_objects
 
 _SEED = "refs/forklift/seed/"
+_PUSHED = "forklift-pushed.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +83,36 @@ class Depot(BareRepository):
 
     async def drop(self, prefix: str, keep: frozenset[str] = frozenset()) -> None:
         gone = [ref for ref in await self.refs(prefix) if ref not in keep]
+        if not gone:
+            return
         await self.git(
             "update-ref", "--stdin", stdin="".join(f"delete {r}\n" for r in gone).encode()
         )
 
     async def refs(self, prefix: str) -> dict[str, str]:
-        done = await self.git("for-each-ref", "--format=%(objectname) %(refname)", prefix)
+        """The refs below `prefix` and the commits they stand for (tags peeled)."""
+        oid = "%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)"
+        done = await self.git("for-each-ref", f"--format={oid} %(refname)", prefix)
         rows = [row.split(" ", 1) for row in done.text.splitlines()]
         return {name: oid for oid, name in rows}
 
-    async def take(self, other: BareRepository, theirs: str, ours: str) -> None:
-        """Bring a verified commit over from a repository of our own making."""
-        await self.git(
-            "-c", "transfer.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--force",
-            "--no-write-fetch-head", str(other.path), f"+{theirs}:{ours}",
-        )  # fmt: skip
+    def pushed(self) -> dict[str, str]:
+        """Where this machine left each branch: what is elsewhere now, a person has put there."""
+        try:
+            facts: object = json.loads((self.path / _PUSHED).read_text())
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(facts, dict):
+            return {}
+        pairs = cast("dict[object, object]", facts).items()
+        return {str(branch): str(oid) for branch, oid in pairs}
+
+    def note_pushed(self, branch: str, oid: str) -> None:
+        # A file and not a ref: the commit itself comes here with the next fetch.
+        text = json.dumps({**self.pushed(), branch: oid}, indent=2)
+        fresh = self.path / f"{_PUSHED}.new"
+        fresh.write_text(text)
+        fresh.replace(self.path / _PUSHED)
 
     async def set_ref(self, name: str, oid: str) -> None:
         await self.git("update-ref", name, oid)

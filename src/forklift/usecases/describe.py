@@ -1,5 +1,6 @@
 """Put what a run found into words: the forecast, the record, the pull request."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -107,9 +108,13 @@ async def parcel_of(
     repository: BareRepository, ground: Ground, heads: Heads, findings: Findings, branch: str
 ) -> Parcel:
     """The verified result with its pull request's words."""
-    old = await repository.merge_base(heads.origin, heads.upstream) or heads.origin
     brings = (heads.upstream, f"^{heads.origin}")
-    commits = await repository.log(*brings, most=_MOST_COMMITS)
+    old, commits, count, remarks = await asyncio.gather(
+        repository.merge_base(heads.origin, heads.upstream),
+        repository.log(*brings, most=_MOST_COMMITS),
+        repository.count(*brings),
+        _remarks(repository, heads, findings.commit),
+    )
     doubts = findings.verdict.doubts
     if findings.checked.regressed:
         doubts = (*doubts, "tests that pass on the fork before the merge fail on the result")
@@ -119,9 +124,9 @@ async def parcel_of(
         upstream_name=ground.upstream.url,
         upstream_ref=heads.upstream_ref,
         base=heads.base,
-        old_upstream=old,
+        old_upstream=old or heads.origin,
         new_upstream=heads.upstream,
-        commit_count=await repository.count(*brings),
+        commit_count=count,
         commits=tuple(commit.subject for commit in commits),
         by_agent=agent is not None,
         doubts=doubts,
@@ -129,7 +134,7 @@ async def parcel_of(
         conflicts=findings.forecast.conflicts,
         protected=findings.verdict.protected,
         checks=findings.checked.runs,
-        remarks=tuple(await _remarks(repository, heads, findings.commit)),
+        remarks=tuple(remarks),
         said=agent.said.last_words if agent else "",
         model=f"{findings.choice.provider.name}/{findings.choice.model}" if agent else "",
         usage=findings.usage if agent else None,

@@ -1,5 +1,6 @@
 """Gather the facts about a result, all from the quarantine, and have them judged."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,21 +21,28 @@ async def judge_merge(
 ) -> Verdict:  # fmt: skip
     """`workspace` is where the agent worked; None when Git made the merge alone."""
     base = await repository.merge_base(heads.origin, heads.upstream) or heads.origin
-    from_fork = await repository.changes(heads.origin, result)
-    from_upstream = await repository.changes(heads.upstream, result)
-    from_automatic = await repository.changes(forecast.tree, result)
-    by_fork = await repository.changes(base, heads.origin)
+    from_fork, from_upstream, from_automatic, by_fork, by_upstream = await asyncio.gather(
+        repository.changes(heads.origin, result),
+        repository.changes(heads.upstream, result),
+        repository.changes(forecast.tree, result),
+        repository.changes(base, heads.origin),
+        repository.changes(base, heads.upstream),
+    )
+    has_upstream, has_fork, fork_tree = await asyncio.gather(
+        repository.is_ancestor(heads.upstream, result),
+        repository.is_ancestor(heads.origin, result),
+        repository.tree_of(heads.origin),
+    )
     sides = _sides(
         {"fork": from_fork, "upstream": from_upstream, "automatic": from_automatic}, by_fork
     )
     facts = MergeFacts(
-        has_upstream=await repository.is_ancestor(heads.upstream, result),
-        has_fork=await repository.is_ancestor(heads.origin, result),
+        has_upstream=has_upstream,
+        has_fork=has_fork,
         merge_in_progress=workspace is not None and _unfinished(workspace),
         same_tree_as_fork=not from_fork,
-        upstream_changed_files=bool(await repository.changes(base, heads.upstream)),
-        automatic_is_fork=forecast.clean
-        and forecast.tree == await repository.tree_of(heads.origin),
+        upstream_changed_files=bool(by_upstream),
+        automatic_is_fork=forecast.clean and forecast.tree == fork_tree,
         conflicts=frozenset(forecast.conflicts),
         sides=sides,
         is_protected=_protection(notes),

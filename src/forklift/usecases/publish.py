@@ -45,16 +45,12 @@ async def publish(
                 origin, parcel.commit, branch, expect=expect, at=ground.checkout.root
             )
         run.record(Event("host", "git.pushed", {"branch": branch, "commit": parcel.commit}))
-        await ground.depot.take(quarantine, RESULT, f"{_PUSHED}{branch}")
+        ground.depot.note_pushed(branch, parcel.commit)
     except PushRefused as refused:
         return Unpublished(kit.redact(refused.message), _by_hand(ground, run, branch))
     if forge is None or wishes.no_pr:
         return _as_branch(ground, heads, parcel, branch, wishes)
     return await _as_pull_request(kit, run, heads, forge, parcel, branch, wishes)
-
-
-_PUSHED = "refs/forklift/pushed/"
-"""Where this machine left each branch: what is elsewhere now, a person has put there."""
 
 
 async def _branch_to_update(
@@ -66,9 +62,7 @@ async def _branch_to_update(
     except ForgeError as error:
         raise ForgeError(kit.redact(error.message)) from error
     at = dict(heads.proposals)
-    left = {
-        ref.removeprefix(_PUSHED): oid for ref, oid in (await ground.depot.refs(_PUSHED)).items()
-    }
+    left = ground.depot.pushed()
     for pull_request in waiting:
         head = pull_request.head
         # Ours as we left it, or this very result, pushed by a run that died before it said so.

@@ -63,10 +63,8 @@ class Heads:
 
 
 async def find_ground(path: Path, state_root: Path) -> Ground:
-    await require_version()
-    checkout = await find_checkout(path)
-    origin = await checkout.remote("origin")
-    upstream = await checkout.remote("upstream")
+    _, checkout = await asyncio.gather(require_version(), find_checkout(path))
+    origin, upstream = await checkout.remotes("origin", "upstream")
     project = project_name(str(checkout.main_root))
     # After the remote, not the directory: two checkouts of one fork share one lock and one depot.
     where = _absolute(origin.raw_url, checkout.root)
@@ -92,7 +90,7 @@ async def fetch_heads(ground: Ground, branch: str | None, target: str) -> Heads:
     have = await depot.refs("refs/forklift/")
     expect_ours = {f"{_ORIGIN}{base}": ours.branches[base]}
     expect_ours |= {f"{_PROPOSALS}{n}": oid for n, oid in ahead.items()}
-    # What is here already needs no second round trip.
+    # What is here already needs no second round trip. One after the other: both write one depot.
     if any(have.get(mine) != oid for mine, oid in expect_ours.items()):
         await depot.fetch(ground.origin, wanted)
     if have.get(f"{_UPSTREAM}{name}") != expected:
@@ -103,18 +101,20 @@ async def fetch_heads(ground: Ground, branch: str | None, target: str) -> Heads:
 
 
 async def _heads(depot: Depot, base: str, name: str) -> Heads:
-    origin = await depot.resolve(f"{_ORIGIN}{base}")
-    upstream = await depot.resolve(f"{_UPSTREAM}{name}")
+    refs = await depot.refs("refs/forklift/")
+    origin, upstream = refs.get(f"{_ORIGIN}{base}"), refs.get(f"{_UPSTREAM}{name}")
     if origin is None or upstream is None:
         raise SetupError(
             f"{depot.path} is damaged; remove it, it is made anew: rm -rf {depot.path}"
         )
-    pushed = await depot.refs(_PROPOSALS)
-    newest = sorted(
-        ((ref.removeprefix(_PROPOSALS), oid) for ref, oid in pushed.items()), reverse=True
-    )
-    dropped, kept = await _rewritten(depot, name, upstream, origin)
-    return Heads(base, origin, name, upstream, tuple(newest), dropped, kept)
+    pushed = [
+        (ref.removeprefix(_PROPOSALS), oid)
+        for ref, oid in refs.items()
+        if ref.startswith(_PROPOSALS)
+    ]
+    newest = tuple(sorted(pushed, reverse=True))
+    dropped, kept = await _rewritten(depot, refs.get(f"{_SEEN}{name}"), upstream, origin)
+    return Heads(base, origin, name, upstream, newest, dropped, kept)
 
 
 async def remember(ground: Ground, heads: Heads) -> None:
@@ -122,9 +122,8 @@ async def remember(ground: Ground, heads: Heads) -> None:
     await ground.depot.set_ref(f"{_SEEN}{heads.upstream_ref}", heads.upstream)
 
 
-async def _rewritten(depot: Depot, name: str, upstream: str, origin: str) -> tuple[int, int]:
-    seen = await depot.resolve(f"{_SEEN}{name}")
-    if seen is None or await depot.is_ancestor(seen, upstream):
+async def _rewritten(depot: Depot, seen: str | None, upstream: str, origin: str) -> tuple[int, int]:
+    if seen is None or seen == upstream or await depot.is_ancestor(seen, upstream):
         return 0, 0
     dropped = await depot.count(seen, f"^{upstream}")
     shared = await depot.merge_base(seen, origin)

@@ -24,6 +24,7 @@ from forklift.stores import run_directory
 from forklift.stores.disk import no_space
 from forklift.stores.fork_lock import Holder, hold
 from forklift.stores.trees import hand_over
+from forklift.usecases.at_once import all_or_none
 from forklift.usecases.collect_result import collect_result
 from forklift.usecases.describe import Findings, describe_forecast, metadata, parcel_of
 from forklift.usecases.judge_merge import judge_merge
@@ -77,13 +78,15 @@ class _Scene:
 async def sync_fork(order: SyncOrder, kit: Kit, watch: Watch) -> End:
     """One attempt at one fork. What a person must repair raises a `ForkliftError`."""
     try:
-        ground = await find_ground(order.path, kit.state_root)
-        forge, image = await _probe(kit, ground, watch)
+        ground, image = await _find(order, kit)
+        watch.step("looking at the forge")
+        forge = await kit.open_forge(ground.origin)
         try:
             with hold(kit.state_root, ground.key, Holder("", kit.owner.pid, kit.clock())) as lock:
-                await reap_orphans(kit, watch)
                 watch.step(f"fetching {ground.origin.url} and {ground.upstream.url}")
-                heads = await fetch_heads(ground, order.branch, order.target)
+                heads, _ = await all_or_none(
+                    fetch_heads(ground, order.branch, order.target), reap_orphans(kit, watch)
+                )
                 if done := await _nothing_to_do(kit, ground, heads, forge, order, watch):
                     return done
                 forecast = await _forecast(ground, heads)
@@ -105,19 +108,11 @@ async def sync_fork(order: SyncOrder, kit: Kit, watch: Watch) -> End:
         raise SetupError(f"{stalled}; is the disk of {kit.state_root} slow or stuck?") from stalled
 
 
-async def _probe(kit: Kit, ground: Ground, watch: Watch) -> tuple[OpenForge | None, Image]:
+async def _find(order: SyncOrder, kit: Kit) -> tuple[Ground, Image]:
     """Everything cheap that could make a costly run useless."""
-    watch.step("looking at the sandbox and the forge")
-    image, forge = await asyncio.gather(
-        kit.sandboxes.find_image(kit.image), kit.open_forge(ground.origin), return_exceptions=True
+    return await all_or_none(
+        find_ground(order.path, kit.state_root), kit.sandboxes.find_image(kit.image)
     )
-    if isinstance(image, BaseException):
-        if isinstance(forge, OpenForge):
-            await forge.pull_requests.aclose()
-        raise image
-    if isinstance(forge, BaseException):
-        raise forge
-    return forge, image
 
 
 async def _nothing_to_do(
