@@ -307,7 +307,21 @@ async def test_hanging_up_before_the_bill_does_not_make_it_free(tmp_path: Path, 
             facts = (await door.journal.until("model.request")).facts
     assert facts["estimated"] is True
     assert isinstance(facts["output_tokens"], int)
-    assert facts["output_tokens"] > 0
+    assert facts["output_tokens"] >= 4000
+
+
+async def test_a_whole_answer_of_which_only_the_head_is_read_is_charged(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9000000\r\n\r\n"
+    async with origin(head + bytes(8_000_000)) as server:
+        policy = model_policy(f"http://{server.pair}/v1", key=KEY)
+        async with model_door(tmp_path, policy) as door:
+            reader, writer = await door.connect()
+            writer.write(request())
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+            facts = (await door.journal.until("model.request")).facts
+    assert isinstance(facts["output_tokens"], int)
+    assert facts["output_tokens"] >= 4000
 
 
 async def test_what_the_guest_writes_never_reaches_the_journal_raw(tmp_path: Path) -> None:

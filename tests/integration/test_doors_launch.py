@@ -142,7 +142,9 @@ async def test_killing_the_host_ends_its_doors(tmp_path: Path) -> None:
         ]
         host.kill()
         for reader, writer in connections:
-            assert await asyncio.wait_for(reader.read(), 20) == b""
+            # A reset where the door had not yet accepted, an end where it had.
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 20) == b""
             writer.close()
     for name in (EGRESS_SOCKET, MODEL_SOCKET):
         await _refused(tmp_path / name)

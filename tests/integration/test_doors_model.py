@@ -232,6 +232,8 @@ async def test_a_guest_that_hangs_up_early_pays_for_what_was_asked(tmp_path: Pat
             asking.cancel()
             facts = (await door.journal.until("model.request")).facts
     assert facts["ended"] == "broken off"
+    assert facts["estimated"] is True
+    assert facts["output_tokens"] == 4000
 
 
 async def test_a_long_answer_that_nobody_reads_to_its_end_is_charged_by_estimate(

@@ -8,10 +8,10 @@ from forklift.core.secret import Secret
 from forklift.sidecar import http1
 from forklift.sidecar.connection import Connection
 from forklift.sidecar.http1 import Refused, ResponseHead
-from forklift.sidecar.metering import BYTES_PER_TOKEN, Meter, Tokens
+from forklift.sidecar.metering import BYTES_PER_TOKEN, EXPECTED_OUTPUT, Meter, Tokens
 from forklift.sidecar.scrub import Scrubber
-from forklift.sidecar.upstream import Answer, Upstream
-from forklift.sidecar.wire import Asked
+from forklift.sidecar.upstream import Answer, Unreachable, Upstream
+from forklift.sidecar.wire import COUNT_TOKENS, Asked
 
 _MAX_ERROR = 64 << 10
 _SHOWN = frozenset(
@@ -50,15 +50,21 @@ class Exchange:
         self, asked: Asked, fields: list[tuple[str, str]], guest: Connection, outcome: Outcome
     ) -> None:
         """Pass the answer to the guest. Raises `Refused` for one that may not be passed."""
+        # From here on it may be paid for, whatever comes back and whoever hangs up.
+        outcome.tokens = expected(asked)
         try:
             async with self._upstream.post(asked.path, fields, asked.body) as answer:
                 outcome.status = answer.head.status
+                if answer.head.status >= 300:
+                    outcome.tokens = None
                 _check(answer.head)
                 if answer.head.status >= 400:
                     await self._pass_error(answer, guest, outcome)
                 else:
-                    outcome.tokens = _at_least(asked)
                     await self._pass_answer(asked, answer, guest, outcome)
+        except Unreachable:
+            outcome.tokens = None
+            raise
         except Refused as error:
             if error.status >= 500:
                 raise
@@ -76,15 +82,16 @@ class Exchange:
         )
         fields = [*self._shown(answer.head), ("transfer-encoding", "chunked")]
         await guest.write(http1.serialise(f"HTTP/1.1 {answer.head.status} OK", fields))
+        complete = False
         try:
             async for piece in answer.body:
                 meter.feed(piece)
                 await _pass(scrubber.feed(piece), guest, outcome)
+            complete = True
             await _pass(scrubber.finish(), guest, outcome)
         finally:
-            # Counting tokens is a question about a question: it costs none.
-            free = asked.path.endswith("/count_tokens")
-            outcome.tokens = Tokens() if free else meter.tokens()
+            free = asked.path.endswith(COUNT_TOKENS)
+            outcome.tokens = Tokens() if free else meter.tokens(complete=complete)
         await guest.write(http1.LAST_CHUNK)
 
     async def _pass_error(self, answer: Answer, guest: Connection, outcome: Outcome) -> None:
@@ -109,9 +116,11 @@ class Exchange:
         ]
 
 
-def _at_least(asked: Asked) -> Tokens:
-    """What was paid for the question alone."""
-    return Tokens(input=len(asked.body) // BYTES_PER_TOKEN, estimated=True)
+def expected(asked: Asked) -> Tokens:
+    """What a question will probably cost."""
+    if asked.path.endswith(COUNT_TOKENS):
+        return Tokens()  # a question about a question is free
+    return Tokens(len(asked.body) // BYTES_PER_TOKEN, EXPECTED_OUTPUT, estimated=True)
 
 
 async def _pass(data: bytes, guest: Connection, outcome: Outcome) -> None:

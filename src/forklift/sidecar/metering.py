@@ -1,13 +1,16 @@
 """How many tokens an answer cost, read from its own stream while it passes."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forklift.core.model_access import Wire
 from forklift.sidecar.json_value import Json, Object, as_count, as_object, load
 
 BYTES_PER_TOKEN = 3
 """For estimates, and deliberately few: a guess must not make the budget longer than it is."""
+
+EXPECTED_OUTPUT = 4_000
+"""What an answer is taken to cost that nobody has seen to its end."""
 
 _MAX_LINE = 16 << 20
 # What streams deliver piece by piece, in all three wire formats.
@@ -56,18 +59,24 @@ class Meter:
             for line in lines:
                 self._read_line(bytes(line))
 
-    def tokens(self) -> Tokens:
-        """At the end, however the answer ended: what it said it cost, or an estimate."""
+    def tokens(self, *, complete: bool) -> Tokens:
+        """At the end: what the answer said it cost, or an estimate.
+
+        An answer that was broken off has told only part of it: the bill comes last, and what a
+        model thinks before it speaks is not seen at all. Hanging up must not be the cheap way.
+        """
         if self._streamed:
             self._read_line(bytes(self._line))
             self._words += len(self._line)  # a line that was broken off: what there is of it
         else:
             self._read(bytes(self._line))
-        return self._found or Tokens(
-            input=self._request_bytes // BYTES_PER_TOKEN,
-            output=(self._words or self._seen) // BYTES_PER_TOKEN,
-            estimated=True,
+        seen = (self._words or self._seen) // BYTES_PER_TOKEN
+        told = self._found or Tokens(
+            input=self._request_bytes // BYTES_PER_TOKEN, output=seen, estimated=True
         )
+        if complete:
+            return told
+        return replace(told, output=max(told.output, seen, EXPECTED_OUTPUT), estimated=True)
 
     def _read_line(self, line: bytes) -> None:
         if not line.startswith(b"data:"):

@@ -19,9 +19,9 @@ from forklift.core.model_access import ModelChoice, Usage
 from forklift.core.text import one_line
 from forklift.sidecar import http1, wire
 from forklift.sidecar.connection import Connection
-from forklift.sidecar.exchange import Exchange, Outcome
+from forklift.sidecar.exchange import Exchange, Outcome, expected
 from forklift.sidecar.http1 import Incoming, Refused, RequestHead
-from forklift.sidecar.metering import BYTES_PER_TOKEN, Tokens
+from forklift.sidecar.metering import Tokens
 from forklift.sidecar.policy import ModelPolicy
 from forklift.sidecar.spending import BudgetReached, Price, Reservation, Spending
 from forklift.sidecar.upstream import Upstream
@@ -29,7 +29,6 @@ from forklift.sidecar.wire import Asked
 
 _BUDGET_STATUS = 402
 """Not 429: agents wait and ask again after that, until their own time is up."""
-_EXPECTED_OUTPUT = 4_000
 _BREATH = 0.05
 
 
@@ -146,9 +145,8 @@ class ModelDoor:
         pricing = self._start_pricing()
         if self._policy.budget.usd:
             await asyncio.shield(pricing)
-        expected = Tokens(len(asked.body) // BYTES_PER_TOKEN, _EXPECTED_OUTPUT)
         try:
-            reservation = await self._spending.reserve(expected)
+            reservation = await self._spending.reserve(expected(asked))
         except BudgetReached:
             self._tell_budget()
             raise Refused(

@@ -22,6 +22,10 @@ _SILENCE = 600.0
 """A model may think for minutes before its first word."""
 
 
+class Unreachable(Refused):
+    """Nothing was asked, so nothing is owed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     head: ResponseHead
@@ -67,15 +71,15 @@ class Upstream:
             async with asyncio.timeout(_CONNECT):
                 return await asyncio.open_connection(self._name, self._port, ssl=trust)
         except TimeoutError:
-            raise Refused(504, "the model server does not answer") from None
+            raise Unreachable(504, "the model server does not answer") from None
         except ssl.SSLCertVerificationError as error:
-            raise Refused(
+            raise Unreachable(
                 502,
                 "the model server's certificate is not trusted"
                 f" ({error.verify_message}); is --extra-ca needed?",
             ) from error
         except OSError as error:
-            raise Refused(
+            raise Unreachable(
                 502, f"the model server cannot be reached: {error.strerror or error}"
             ) from error
 

@@ -13,6 +13,7 @@ from forklift.sidecar.policy import ModelPolicy
 
 BASE = "/v1"
 MODELS = "/v1/models"
+COUNT_TOKENS = "/messages/count_tokens"
 MAX_BODY = 32 << 20
 _MAX_VALUES = 2_000_000
 """Parsed JSON can be fifty times its text; this many values are within a process's means."""
@@ -22,7 +23,7 @@ _CLEAN: dict[Wire, dict[str, Callable[[Object, Cleaning], Object]]] = {
     Wire.OPENAI_RESPONSES: {"/responses": clean_responses.clean},
     Wire.ANTHROPIC_MESSAGES: {
         "/messages": clean_messages.clean,
-        "/messages/count_tokens": clean_messages.clean,
+        COUNT_TOKENS: clean_messages.clean,
     },
 }
 

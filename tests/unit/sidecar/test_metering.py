@@ -60,44 +60,54 @@ def test_usage_is_read_from_a_stream_wherever_it_is_cut(
     meter = Meter(wire, streamed=True, request_bytes=1)
     for at in range(0, len(text), size):
         meter.feed(text[at : at + size])
-    assert meter.tokens() == expected(wire)
+    assert meter.tokens(complete=True) == expected(wire)
 
 
 @pytest.mark.parametrize("wire", list(Wire))
 def test_usage_is_read_from_a_whole_answer(wire: Wire) -> None:
     meter = Meter(wire, streamed=False, request_bytes=1)
     meter.feed(json.dumps(WHOLE[wire], indent=1).encode())
-    assert meter.tokens() == expected(wire)
+    assert meter.tokens(complete=True) == expected(wire)
 
 
 def test_a_stream_without_usage_is_charged_by_its_words() -> None:
     meter = Meter(Wire.OPENAI_CHAT, streamed=True, request_bytes=3000)
     for _ in range(100):
         meter.feed(b'data: {"choices": [{"delta": {"content": "abcdef"}}]}\n\n')
-    assert meter.tokens() == Tokens(input=1000, output=200, estimated=True)
+    assert meter.tokens(complete=True) == Tokens(input=1000, output=200, estimated=True)
 
 
 def test_a_line_that_breaks_off_is_charged_by_its_size() -> None:
     meter = Meter(Wire.OPENAI_CHAT, streamed=True, request_bytes=3)
     meter.feed(b'data: {"choices": [{"delta": {"content": "' + b"x" * 3000)
-    assert meter.tokens().output > 1000
+    assert meter.tokens(complete=True).output > 1000
 
 
 def test_an_answer_that_cannot_be_read_is_charged_by_its_size() -> None:
     meter = Meter(Wire.OPENAI_CHAT, streamed=False, request_bytes=300)
     meter.feed(b"x" * 300)
-    assert meter.tokens() == Tokens(input=100, output=100, estimated=True)
+    assert meter.tokens(complete=True) == Tokens(input=100, output=100, estimated=True)
 
 
 def test_a_line_without_end_costs_no_memory() -> None:
     meter = Meter(Wire.OPENAI_CHAT, streamed=True, request_bytes=3)
     for _ in range(40):
         meter.feed(b"x" * (1 << 20))
-    assert meter.tokens().output >= 10 << 20
+    assert meter.tokens(complete=True).output >= 10 << 20
 
 
 @pytest.mark.parametrize("usage", [-5, True, "7", None, [], {}, 1.5, 1e9])
 def test_numbers_that_are_none_do_not_lower_the_bill(usage: object) -> None:
     meter = Meter(Wire.OPENAI_CHAT, streamed=False, request_bytes=3)
     meter.feed(json.dumps({"usage": {"prompt_tokens": usage, "completion_tokens": 4}}).encode())
-    assert meter.tokens() == Tokens(0, 4)
+    assert meter.tokens(complete=True) == Tokens(0, 4)
+
+
+@pytest.mark.parametrize("wire", list(Wire))
+def test_an_answer_that_is_broken_off_is_never_cheaper_than_a_whole_one(wire: Wire) -> None:
+    meter = Meter(wire, streamed=True, request_bytes=300)
+    meter.feed(f"data: {json.dumps(STREAMS[wire][0])}\n\n".encode())
+    tokens = meter.tokens(complete=False)
+    assert tokens.estimated
+    assert tokens.output >= 4000
+    assert tokens.input >= 70
