@@ -117,6 +117,7 @@ async def control_socket(
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
+        _close(listener, path)  # again: a task that never ran has closed nothing
         control.fall_silent()
 
 
@@ -143,6 +144,11 @@ def _listen(path: Path, uid: int, gid: int) -> socket.socket:
     return listener
 
 
+def _close(listener: socket.socket, path: Path) -> None:
+    listener.close()
+    path.unlink(missing_ok=True)
+
+
 async def _serve(
     listener: socket.socket,
     path: Path,
@@ -155,8 +161,7 @@ async def _serve(
         connection, _ = await loop.sock_accept(listener)
     finally:
         # One guest, one connection: the agent has init's uid and must not get one of its own.
-        listener.close()
-        path.unlink(missing_ok=True)
+        _close(listener, path)
     with connection:
         control.connected = True
         record(Event("host", "sandbox.connected", {}))
