@@ -144,7 +144,7 @@ def promises() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("file", "test"), promises())
 def test_every_promise_of_the_security_page_has_the_test_it_names(file: str, test: str) -> None:
-    assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE)
+    assert re.search(rf"^ *(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE)
 
 
 def test_every_row_of_promises_names_a_test() -> None:
