@@ -18,6 +18,8 @@ _PUSH_LIMIT = timedelta(minutes=15)
 BUNDLE_PROGRAM = """\
 set -e
 cd /workspace
+if [ -L .git ] || [ ! -d .git ]; then exit 4; fi
+[ -z "$(find -L .git ! -type f ! -type d -print -quit 2>/dev/null)" ] || exit 4
 git rev-parse --git-dir >/dev/null
 oid=$(git rev-parse --verify --quiet "refs/heads/$1^{commit}") || exit 3
 branch=$1; shift
@@ -26,7 +28,12 @@ for known in "$@"; do [ "$oid" != "$known" ] || exit 0; done
 exec git bundle create --quiet - "refs/heads/$branch" --not "$@"
 """
 """What the throw-away container runs: the result's commit on a line of its own, then the bundle of
-what the host does not have. Arguments: the branch, then the commits the host has."""
+what the host does not have. Arguments: the branch, then the commits the host has.
+
+It ends with `NO_BRANCH` where there is none, and with `TRAP` where `.git` is no directory or holds
+what is neither file nor directory: Git would wait at a pipe for ever.
+"""
+NO_BRANCH, TRAP = 3, 4
 
 BUNDLE_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
