@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 from forklift.cli.options import Parser
 from forklift.cli.render import print_json
+from forklift.core.journal import Link
 from forklift.core.text import harmless, one_line
 from forklift.errors import SetupError, UnsafeOutput
 from forklift.sandboxes.owner import is_dead
 from forklift.settings import load
 from forklift.stores.journal import fault_in
 from forklift.stores.run_directory import Run, find
+from forklift.stores.run_state import RunState
 from forklift.stores.untrusted import read_text
 
 _LONGEST = 1 << 20
@@ -23,7 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     chosen = find(load(os.environ).state_root, options.run)
     state, facts = chosen.state(is_dead), chosen.metadata()
-    fault = fault_in(chosen.journal_path)
+    fault = fault_in(chosen.journal_path, _end(state))
     if options.json:
         print_json(
             {
@@ -50,6 +52,12 @@ def run(arguments: Sequence[str]) -> int:
         if text:
             print(f"\n--- {title} ---\n{text}")
     return 0
+
+
+def _end(state: RunState) -> Link | None:
+    if state.journal_entries is None or state.journal_hash is None:
+        return None
+    return Link(state.journal_entries, state.journal_hash)
 
 
 def _stuck(chosen: Run) -> str | None:

@@ -100,16 +100,21 @@ class Journal:
         return value
 
 
-def fault_in(path: Path) -> str | None:
+def fault_in(path: Path, end: Link | None = None) -> str | None:
     """What is wrong with a journal, in plain words; None when every entry follows from the last.
 
-    A chain cannot show that its end was cut off: compare with a `Journal.link` kept elsewhere.
+    A chain cannot show that its end was cut off: `end` is where it is known to have stood.
     """
     try:
         with path.open("rb") as file:
-            return first_fault(line.decode(errors="replace") for line in file)
+            lines = [line.decode(errors="replace") for line in file]
     except OSError as error:
         return f"the journal cannot be read: {error.strerror}"
+    if (fault := first_fault(lines)) is not None or end is None or end.number == 0:
+        return fault
+    if len(lines) < end.number:
+        return f"its end was cut off: {end.number - len(lines)} entries are missing"
+    return None if last_link(lines[end.number - 1]) == end else f"entry {end.number} was replaced"
 
 
 def _write_whole(fd: int, raw: bytes) -> None:

@@ -28,11 +28,13 @@ class RunState:
     headline: str
     updated: datetime
     owner: Owner | None = None
-    code: int | None = None
-    """The exit code, once it has ended."""
     branch: str | None = None
     pr_url: str | None = None
     usage: Usage | None = None
+    journal_entries: int | None = None
+    """How many entries the journal had when this was written, and the last one's hash: the chain
+    alone cannot show that its end was cut off."""
+    journal_hash: str | None = None
 
     @property
     def is_running(self) -> bool:
@@ -44,13 +46,14 @@ class RunState:
     def as_json(self) -> Mapping[str, Json]:
         return {
             "word": self.word,
-            "code": self.code,
             "headline": self.headline,
             "updated": self.updated.isoformat(),
             "owner": _plain(self.owner),
             "branch": self.branch,
             "pr_url": self.pr_url,
             "usage": _plain(self.usage),
+            "journal_entries": self.journal_entries,
+            "journal_hash": self.journal_hash,
         }
 
 
@@ -80,10 +83,11 @@ def _state(read: object) -> RunState:
         headline=_text(facts["headline"]),
         updated=updated,
         owner=_owner(facts.get("owner")),
-        code=_number(facts.get("code")),
         branch=_text_or_none(facts.get("branch")),
         pr_url=_text_or_none(facts.get("pr_url")),
         usage=_usage(facts.get("usage")),
+        journal_entries=_number(facts.get("journal_entries")),
+        journal_hash=_text_or_none(facts.get("journal_hash")),
     )
 
 

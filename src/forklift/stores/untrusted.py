@@ -33,16 +33,19 @@ def read_text(path: Path, limit: int, *, root: Path) -> str | None:
     `path` lies below `root` (or is relative to it). Raises `UnsafeOutput`, one harmless line, for
     anything but a regular file on real directories.
     """
-    parts = _parts(path, root)
-    shown = one_line("/".join(parts))
-    with _parent(root, parts, shown) as parent:
-        if parent is None:
-            return None
-        raw = _first_bytes(parent, parts[-1], limit + 1, shown)
+    raw = read_bytes(path, limit + 1, root=root)
     if raw is None:
         return None
     text = harmless(raw[:limit].decode("utf-8", errors="replace"))
     return text + f"\n[cut after {limit} bytes]" if len(raw) > limit else text
+
+
+def read_bytes(path: Path, limit: int, *, root: Path) -> bytes | None:
+    """As `read_text`, for a machine to parse: what comes of it is still to be made harmless."""
+    parts = _parts(path, root)
+    shown = one_line("/".join(parts))
+    with _parent(root, parts, shown) as parent:
+        return None if parent is None else _first_bytes(parent, parts[-1], limit, shown)
 
 
 def exists_safely(root: Path, relative: str | Path) -> bool:

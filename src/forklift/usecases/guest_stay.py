@@ -27,6 +27,7 @@ _TRUST_VARIABLES = (
     "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
 )  # fmt: skip
 _POLL = 0.5
+_TICK = 10.0
 _LOWEST_FREE = 1 << 30
 _CONTAINER_LOG = 1 << 20
 _OVERDUE = timedelta(minutes=2)
@@ -47,6 +48,8 @@ class Stay:
     job: Job
     environment: Mapping[str, str]
     model: ModelPolicy | None
+    tick: Callable[[Usage, float], None] = lambda _usage, _left: None
+    """Called now and then with what was used so far and the seconds left: for a progress line."""
 
     @property
     def name(self) -> str:
@@ -85,7 +88,7 @@ async def stay(kit: Kit, plan: Stay) -> Stayed:
         ):
             sandbox = await kit.sandboxes.start(_spec(kit, plan, sockets))
             try:
-                end = await _watch(sandbox, doors, clock, plan.workspace)
+                end = await _watch(sandbox, doors, clock, plan)
                 log = await sandbox.output(_CONTAINER_LOG)
             finally:
                 # Shielded: an interrupted run must not leave its container behind.
@@ -151,8 +154,10 @@ class _Ended:
     trouble: str | None = None
 
 
-async def _watch(sandbox: Sandbox, doors: Doors, clock: SuspendClock, on_disk: Path) -> _Ended:
+async def _watch(sandbox: Sandbox, doors: Doors, clock: SuspendClock, plan: Stay) -> _Ended:
     """Until the guest ends by itself, or the first reason to end it."""
+    on_disk = plan.workspace
+    next_tick = clock.left() - _TICK
     floor = min(_LOWEST_FREE, free_bytes(on_disk) // 2)
     exited = asyncio.create_task(sandbox.wait())
     broken = asyncio.create_task(doors.failure())
@@ -165,6 +170,9 @@ async def _watch(sandbox: Sandbox, doors: Doors, clock: SuspendClock, on_disk: P
             if (ended := _reason_to_end(broken, clock, on_disk, floor)) is not None:
                 await sandbox.kill()
                 return ended
+            if clock.left() < next_tick:
+                next_tick = clock.left() - _TICK
+                plan.tick(await doors.usage(), clock.left())
     finally:
         for task in (exited, broken):
             task.cancel()

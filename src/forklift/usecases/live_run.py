@@ -73,6 +73,7 @@ class LiveRun:
     def _write(
         self, how: str, headline: str, branch: str | None = None, url: str | None = None
     ) -> None:
+        link = self._journal.link
         state = RunState(
             word=how,
             headline=headline,
@@ -81,5 +82,7 @@ class LiveRun:
             branch=branch,
             pr_url=url,
             usage=self._usage,
+            journal_entries=link.number,
+            journal_hash=link.digest,
         )
         self.directory.write_state(state, self.kit.redact)

@@ -1,12 +1,15 @@
 """Let the coding agent at the merge."""
 
+import io
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from forklift.agents.port import Order, Said
 from forklift.core.instructions import Brief, instructions
+from forklift.core.journal import Event
 from forklift.core.model_access import Budget, ModelChoice, Usage
 from forklift.core.outcome import AgentFailed, Stuck, TimedOut
 from forklift.core.secret import Secret
@@ -14,14 +17,14 @@ from forklift.core.text import harmless, one_line
 from forklift.errors import UnsafeOutput
 from forklift.sidecar.control import Job
 from forklift.sidecar.policy import ModelPolicy
-from forklift.stores.untrusted import read_text
+from forklift.stores.untrusted import read_bytes, read_text
 from forklift.usecases.guest_stay import HOME, Stay, Stayed, stay
-from forklift.usecases.kit import Kit
+from forklift.usecases.kit import Kit, Watch
 from forklift.usecases.live_run import LiveRun
 
 TRANSCRIPT = "transcript.jsonl"
 _DOOR = "http://127.0.0.1:4000/v1"
-_TRANSCRIPT_LIMIT = 64 << 20
+_TRANSCRIPT_LIMIT = 16 << 20
 _PREVIEW = 2000
 _WHOLE_STUCK = 64 << 10
 
@@ -47,29 +50,52 @@ class AgentDone:
     usage: Usage
 
 
-async def run_agent(kit: Kit, run: LiveRun, image: str, plan: AgentPlan) -> (
-    AgentDone | TimedOut | Stuck | AgentFailed
-):  # fmt: skip
+async def run_agent(
+    kit: Kit, run: LiveRun, image: str, plan: AgentPlan, watch: Watch
+) -> AgentDone | TimedOut | Stuck | AgentFailed:
     prompt = instructions(plan.brief)
     _leave_for_guest(run.harness_state / "instructions.txt", prompt)
     _leave_for_guest(run.harness_state / "fork-context.md", plan.fork_context)
     token = Secret(f"forklift-run-{secrets.token_hex(24)}")
     kit.redact.learn(token)
-    ended = await stay(kit, _stay(kit, run, image, plan, prompt, token))
+    asked = _ModelTrouble(run.record)
+    ended = await stay(kit, _stay(kit, run, image, plan, prompt, token, asked.record, watch))
     (run.path / "container.log").write_text(
         kit.redact(harmless(ended.log.decode(errors="replace")))
     )
     run.note_usage(ended.usage)
-    return _judged(kit, run, plan, ended)
+    return _judged(kit, run, plan, ended, asked.unanswered)
+
+
+class _ModelTrouble:
+    """Notes requests to the model that its server left unanswered, on their way to the journal."""
+
+    def __init__(self, record: Callable[[Event], None]) -> None:
+        self._record = record
+        self.unanswered = 0
+        """How many in a row, up to now."""
+
+    def record(self, event: Event) -> None:
+        if event.action == "model.request":
+            status = event.facts.get("status")
+            failed = isinstance(status, int) and status >= 500
+            self.unanswered = self.unanswered + 1 if failed else 0
+        self._record(event)
 
 
 def _judged(
-    kit: Kit, run: LiveRun, plan: AgentPlan, ended: Stayed
+    kit: Kit, run: LiveRun, plan: AgentPlan, ended: Stayed, unanswered: int
 ) -> AgentDone | TimedOut | Stuck | AgentFailed:
     """timeout > stuck > agent: the order is a promise (docs/reference/exit-codes.md)."""
     if ended.timed_out:
         seconds = plan.limit.total_seconds()
-        return TimedOut(f"the agent was stopped at the limit of {seconds:g} s")
+        why = (
+            f"; the last {unanswered} requests to the model at {plan.choice.provider.base_url}"
+            " failed: is it up, and is the key good?"
+            if unanswered
+            else ""
+        )
+        return TimedOut(f"the agent was stopped at the limit of {seconds:g} s{why}")
     if (preview := stuck_preview(run.workspace, plan.known_stuck)) is not None:
         return Stuck(f"the agent is stuck; its questions: {run.workspace / 'STUCK.md'}", preview)
     said = _said(kit, run)
@@ -97,10 +123,12 @@ def stuck_preview(workspace: Path, known: str | None) -> str | None:
 
 def _said(kit: Kit, run: LiveRun) -> Said:
     try:
-        text = read_text(run.harness_state / TRANSCRIPT, _TRANSCRIPT_LIMIT, root=run.harness_state)
+        raw = read_bytes(run.harness_state / TRANSCRIPT, _TRANSCRIPT_LIMIT, root=run.harness_state)
     except UnsafeOutput:
         return Said(error="its transcript is not a regular file")
-    said = kit.agent.read((text or "").split("\n"))
+    # Line by line: an agent may have written as much as it is allowed to, on one line.
+    lines = (line.decode(errors="replace") for line in io.BytesIO(raw or b""))
+    said = kit.agent.read(lines)
     return Said(
         kit.redact(harmless(said.last_words)),
         one_line(said.session) if said.session else None,
@@ -109,7 +137,10 @@ def _said(kit: Kit, run: LiveRun) -> Said:
     )
 
 
-def _stay(kit: Kit, run: LiveRun, image: str, plan: AgentPlan, prompt: str, token: Secret) -> Stay:
+def _stay(
+    kit: Kit, run: LiveRun, image: str, plan: AgentPlan, prompt: str, token: Secret,
+    record: Callable[[Event], None], watch: Watch,
+) -> Stay:  # fmt: skip
     choice = plan.choice
     launch = kit.agent.launch(
         Order(
@@ -138,8 +169,9 @@ def _stay(kit: Kit, run: LiveRun, image: str, plan: AgentPlan, prompt: str, toke
         image=image,
         workspace=run.workspace,
         harness_state=run.harness_state,
-        record=run.record,
+        record=record,
         limit=plan.limit,
+        tick=lambda used, left: watch.step(_progress(used, left)),
         environment=environment,
         model=ModelPolicy(
             choice, token, plan.budget, extra_ca=str(kit.extra_ca) if kit.extra_ca else None
@@ -159,6 +191,12 @@ def _stay(kit: Kit, run: LiveRun, image: str, plan: AgentPlan, prompt: str, toke
             model=True,
         ),
     )
+
+
+def _progress(used: Usage, left: float) -> str:
+    tokens = used.input_tokens + used.output_tokens
+    cost = "" if used.usd is None else f", ${used.usd:.2f}"
+    return f"  {used.requests} requests to the model, {tokens} tokens{cost}; {left:.0f} s left"
 
 
 def _leave_for_guest(path: Path, text: str) -> None:

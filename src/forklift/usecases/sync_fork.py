@@ -238,9 +238,8 @@ async def _merge_by_agent(
     await _prepare(kit, run, scene)
     why = named(forecast.conflicts) if forecast.conflicts else "the tests fail on a clean merge"
     watch.step(f"the agent is at work in its sandbox, until done or {order.limit}: {why}")
-    ended = await run_agent(
-        kit, run, scene.image.digest, await _plan(scene, forecast, order, failing)
-    )
+    plan = await _plan(scene, forecast, order, failing)
+    ended = await run_agent(kit, run, scene.image.digest, plan, watch)
     if not isinstance(ended, AgentDone):
         return ended
     watch.step("receiving and verifying the result")

@@ -13,7 +13,9 @@ from forklift.testing.doors import Journal
 
 
 def test_what_the_host_decides_about_egress_arrives_whole() -> None:
-    policy = EgressPolicy(EgressMode.ALLOWLIST, ("pypi.org", "*.x.org"), (443,), ("10.0.0.1:1",))
+    policy = EgressPolicy(
+        EgressMode.ALLOWLIST, ("wheels.example", "*.x.org"), (443,), ("10.0.0.1:1",)
+    )
     told = Handover(Path("/run/x/egress.sock"), 1000, 1001, policy)
     assert handover.read_egress(handover.write(told)) == (told, policy)
 

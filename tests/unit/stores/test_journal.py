@@ -135,6 +135,24 @@ def test_the_end_that_is_kept_elsewhere_shows_that_entries_were_cut_off(
     assert last_link(path.read_text().splitlines()[-1]) != kept
 
 
+def test_a_cut_off_end_and_a_replaced_entry_are_found_by_the_end_that_was_kept(
+    journal: Journal, path: Path
+) -> None:
+    for number in range(3):
+        journal.append(Event("host", "step", {"number": number}))
+    end = journal.link
+    lines = path.read_text().splitlines(keepends=True)
+    assert fault_in(path, end) is None
+    path.write_text("".join(lines[:2]))
+    assert fault_in(path, end) == "its end was cut off: 1 entries are missing"
+    path.unlink()
+    other = Journal(path, lambda: datetime(2024, 1, 1, tzinfo=UTC))
+    for number in range(3):
+        other.append(Event("host", "forged", {"number": number}))
+    other.close()
+    assert fault_in(path, end) == "entry 3 was replaced"
+
+
 def test_a_missing_journal_is_told_in_plain_words(path: Path) -> None:
     assert fault_in(path) == "the journal cannot be read: No such file or directory"
 
