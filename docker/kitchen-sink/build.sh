@@ -51,7 +51,7 @@ if [ -z "$base" ]; then
     base=ubuntu:24.04
     if ! present "$base" && ! timeout 300 "$docker" pull --quiet "$base" >/dev/null 2>&1; then
         base=forklift/base:bootstrapped
-        present "$base" || "$here/bootstrap-base.sh" "$base"
+        present "$base" || sh "$here/bootstrap-base.sh" "$base"
     fi
 elif ! present "$base"; then
     "$docker" pull --quiet "$base" >/dev/null || fail "no image $base"
