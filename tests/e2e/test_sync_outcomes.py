@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -129,7 +130,7 @@ UNVERIFIED = {
         "a merge is still in progress",
     ),
     "the branch is gone": ("git checkout -q --detach; git branch -qD main", "no branch 'main'"),
-    "the repository is gone": ("rm -rf .git", "cannot be read"),
+    "the repository is gone": ("rm -rf .git", "no plain directory of plain files"),
     "the history was rewritten": (
         "git checkout -q --orphan new; git add -A; git commit -qm new; git branch -qM new main",
         "history rewritten",
@@ -245,3 +246,35 @@ def test_the_real_key_is_nowhere_in_the_run_and_nowhere_in_the_sandbox(conflicti
     told = b"".join(f.read_bytes() for f in conflicting.last.rglob("*") if f.is_file())
     assert b"OPENCODE_API_KEY" in told
     assert b"sk-the-real-key" not in told
+
+
+_FOREIGN_HARNESS = """\
+#!/bin/sh
+# Another harness: it knows the seeds' environment and directories, and nothing of our init.
+set -e
+test -n "$OPENCODE_API_KEY" && test -n "$OPENCODE_MODEL"
+grep -q 'Merge upstream/main into main' /harness-state/instructions.txt
+cd /workspace
+git merge --quiet upstream/main || true
+printf 'resolved by another harness\\n' > greet.py
+git add greet.py
+git commit --quiet --message 'Merge upstream'
+"""
+
+
+def test_an_image_with_a_harness_of_its_own_is_run_as_well(
+    conflicting: Desk, docker_image: str, tmp_path: Path
+) -> None:
+    context = tmp_path / "image"
+    context.mkdir()
+    (context / "run.sh").write_text(_FOREIGN_HARNESS)
+    (context / "Dockerfile").write_text(
+        f"FROM {docker_image}\nUSER root\nCOPY run.sh /opt/forklift/harness/run.sh\n"
+        "RUN chmod 0755 /opt/forklift/harness/run.sh\n"
+    )
+    tag = "forklift-test/foreign-harness:latest"
+    subprocess.run(["docker", "build", "-q", "-t", tag, str(context)], check=True)
+    done = conflicting.run("--image", tag)
+    assert (done.code, done.word) == (0, "merged"), done.out + done.err
+    (branch,) = conflicting.pushed()
+    assert conflicting.fork.origin.file(branch, "greet.py") == "resolved by another harness"

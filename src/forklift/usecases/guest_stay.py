@@ -26,6 +26,14 @@ _TRUST_VARIABLES = (
     "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT",
     "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
 )  # fmt: skip
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Forklift",
+    "GIT_AUTHOR_EMAIL": "forklift@localhost",
+    "GIT_COMMITTER_NAME": "Forklift",
+    "GIT_COMMITTER_EMAIL": "forklift@localhost",
+}
+"""Whose commits they are: the sandbox knows nothing of the person."""
+
 _POLL = 0.5
 _TICK = 10.0
 _LOWEST_FREE = 1 << 30
@@ -230,7 +238,7 @@ def _spec(kit: Kit, plan: Stay, sockets: Path) -> SandboxSpec:
             *identity_mounts(plan.harness_state.parent, kit.guest),
         ),
         argv=(ENTRYPOINT,),
-        environment=plan.environment,
+        environment={**_IDENTITY, **plan.environment},
         limits=kit.limits,
     )
 
