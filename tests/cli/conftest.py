@@ -79,9 +79,22 @@ class User:
         journal = run.journal(lambda: START, str)
         journal.append(Event("host", "run.started", {"fork": "tool-0c1d9b2a77"}))
         journal.append(Event("host", "run.ended", {"word": word}))
+        link = journal.link
         journal.close()
         at = datetime.now(UTC) - ago
-        run.write_state(RunState(word, headline, at, owner, pr_url=pr_url, usage=usage), str)
+        run.write_state(
+            RunState(
+                word,
+                headline,
+                at,
+                owner,
+                pr_url=pr_url,
+                usage=usage,
+                journal_entries=link.number,
+                journal_hash=link.digest,
+            ),
+            str,
+        )
         return run
 
 

@@ -150,6 +150,12 @@ class TestShow:
         assert "entry 2 was changed" in user.types("show").out
         assert user.types("show", "--json").json["journal_fault"] == "entry 2 was changed"
 
+    def test_tells_when_the_journals_end_was_cut_off(self, user: User) -> None:
+        run = user.run()
+        first = run.journal_path.read_text().splitlines(keepends=True)[0]
+        run.journal_path.write_text(first)
+        assert "its end was cut off: 1 entries are missing" in user.types("show").out
+
     def test_takes_the_beginning_of_an_id_while_it_is_clear(self, user: User) -> None:
         run = user.run()
         assert user.types("show", "--json", run.id[:-1]).json["run"] == run.id
