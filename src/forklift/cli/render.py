@@ -64,11 +64,12 @@ def as_json(subject: str, end: End | ForkliftError, code: int) -> str:
         facts: dict[str, Any] = {"word": error_word(end), "headline": end.message}
     else:
         facts = {"word": word(end), **asdict(end)}
-    return json.dumps({"fork": subject, "exit_code": code, **facts}, ensure_ascii=False)
+    # All ASCII: what hostile text hides from a terminal is escaped by JSON itself.
+    return json.dumps({"fork": subject, "exit_code": code, **facts}, ensure_ascii=True)
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json.dumps(value, indent=2, ensure_ascii=True))
 
 
 def _dim(text: str) -> str:

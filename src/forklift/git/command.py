@@ -87,7 +87,7 @@ def as_user(config: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
     is for everyone on the machine to read.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    pairs = [*config, ("core.hooksPath", os.devnull), ("core.fsmonitor", "false"),
+    pairs = [*_given_in_environment(), *config, ("core.hooksPath", os.devnull), ("core.fsmonitor", "false"),
              ("gc.autoDetach", "false"), ("credential.interactive", "false"),
              ("http.lowSpeedLimit", "1"), ("http.lowSpeedTime", "60")]  # fmt: skip
     numbered = {"GIT_CONFIG_COUNT": str(len(pairs))}
@@ -95,6 +95,14 @@ def as_user(config: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
         numbered[f"GIT_CONFIG_KEY_{index}"] = key
         numbered[f"GIT_CONFIG_VALUE_{index}"] = value
     return {**_without_git(os.environ), **kept, **numbered, **_batch_ssh(kept, pairs), **_NEVER_ASK}
+
+
+def _given_in_environment() -> list[tuple[str, str]]:
+    """What the caller configures through GIT_CONFIG_COUNT, as CI systems do for their logins."""
+    count = os.environ.get("GIT_CONFIG_COUNT", "0")
+    numbers = range(int(count)) if count.isdigit() and len(count) < 5 else range(0)
+    names = [(f"GIT_CONFIG_KEY_{number}", f"GIT_CONFIG_VALUE_{number}") for number in numbers]
+    return [(os.environ.get(key, ""), os.environ.get(value, "")) for key, value in names]
 
 
 _NEVER_ASK: Mapping[str, str] = {

@@ -71,6 +71,10 @@ _PUSH = (
         " git lfs push --all origin",
     ),
     _case(
+        r"'refs/heads/forklift' exists",
+        "{remote} has a branch named 'forklift', beside which no forklift/… can be; rename it",
+    ),
+    _case(
         r"stale info|fetch first|non-fast-forward|failed to update ref|cannot lock ref",
         "the branch moved on {remote} while the run was at work; run again",
     ),

@@ -38,6 +38,7 @@ def test_a_failed_fetch_is_explained(stderr: str, told: str) -> None:
         ("remote: error: GH006: Protected branch update failed", "allow pushes to forklift/*"),
         ("! [remote rejected] b -> b (pre-receive hook declined)", "protection or a hook"),
         ("! [rejected] b -> b (stale info)", "moved on origin"),
+        ("error: 'refs/heads/forklift' exists; cannot create", "a branch named 'forklift'"),
         ("remote: error: GH008: Your push referenced 3 unknown Git LFS objects", "git lfs push"),
         ("fatal: unable to access 'https://x/': The requested URL returned error: 403", "write"),
     ],
