@@ -87,14 +87,23 @@ def as_user(config: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
     is for everyone on the machine to read.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    pairs = [*_given_in_environment(), *config, ("core.hooksPath", os.devnull), ("core.fsmonitor", "false"),
-             ("gc.autoDetach", "false"), ("credential.interactive", "false"),
-             ("http.lowSpeedLimit", "1"), ("http.lowSpeedTime", "60")]  # fmt: skip
+    pairs = [*_given_in_environment(), *config, *_FOR_REMOTES]
     numbered = {"GIT_CONFIG_COUNT": str(len(pairs))}
     for index, (key, value) in enumerate(pairs):
         numbered[f"GIT_CONFIG_KEY_{index}"] = key
         numbered[f"GIT_CONFIG_VALUE_{index}"] = value
     return {**_without_git(os.environ), **kept, **numbered, **_batch_ssh(kept, pairs), **_NEVER_ASK}
+
+
+_FOR_REMOTES = (
+    ("core.hooksPath", os.devnull),
+    ("core.fsmonitor", "false"),
+    ("gc.autoDetach", "false"),
+    ("credential.interactive", "false"),
+    # A server that sends nothing for a minute is given up.
+    ("http.lowSpeedLimit", "1"),
+    ("http.lowSpeedTime", "60"),
+)
 
 
 def _given_in_environment() -> list[tuple[str, str]]:
