@@ -50,6 +50,8 @@ def harness(agent: Agent, *, breach: str | None = None) -> Program:
             _tell(writer, {"event": "ready", "canaries": []})
             _write_files(view, as_object(job.get("files")))
             code = await _until_host_is_gone(agent(Shift(view, job)), reader)
+            if code is None:
+                return _HOST_GONE
             _tell(writer, {"event": "exit", "code": code})
             await writer.drain()
             return code
@@ -59,12 +61,12 @@ def harness(agent: Agent, *, breach: str | None = None) -> Program:
     return program
 
 
-async def _until_host_is_gone(work: Awaitable[int], host: asyncio.StreamReader) -> int:
+async def _until_host_is_gone(work: Awaitable[int], host: asyncio.StreamReader) -> int | None:
     working = asyncio.ensure_future(work)
     listening = asyncio.ensure_future(host.read())
     try:
         await asyncio.wait({working, listening}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else _HOST_GONE
+        return working.result() if working.done() else None
     finally:
         for task in (working, listening):
             task.cancel()
