@@ -33,7 +33,8 @@ def command_lines(page: Page) -> Iterator[str]:
             if block.language == "sh" or "$ forklift" in line or "bin/forklift" in line:
                 yield line
     for span in re.findall(r"`(forklift(?: [^`]*)?)`", page.prose()):
-        yield span.replace("\n", " ")
+        if not span.endswith(":"):  # what is printed, not what is typed
+            yield span.replace("\n", " ")
 
 
 def commands() -> list[tuple[str, str]]:
