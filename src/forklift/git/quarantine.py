@@ -14,6 +14,8 @@ from forklift.git.failures import explain_push, gist
 
 RESULT = "refs/heads/result"
 _PUSH_LIMIT = timedelta(minutes=15)
+_TOLERATED = "zeroPaddedFilemode=ignore"
+"""Old tools wrote such trees, and every clone carries them on; they harm nobody."""
 
 BUNDLE_PROGRAM = """\
 set -e
@@ -77,6 +79,7 @@ class Quarantine(BareRepository):
                 "--no-write-fetch-head", "--no-recurse-submodules", str(bundle),
                 f"+refs/heads/{branch}:{RESULT}",
             )  # fmt: skip
+            await self._inspect()
         except GitFailed as failed:
             raise UnsafeOutput(
                 f"the result's bundle is refused: {gist(failed.done.err)}"
@@ -86,6 +89,16 @@ class Quarantine(BareRepository):
         if received is None:
             raise UnsafeOutput("the result's bundle brought no branch")
         return received
+
+    async def _inspect(self) -> None:
+        """Refuse what attacks whoever checks it out: `.git` in disguise, submodules' tricks.
+
+        `transfer.fsckObjects` alone is not enough: Git before 2.46 passes it over for bundles.
+        """
+        for pack in sorted((self.path / "objects" / "pack").glob("*.pack")):
+            index = self.path / f"{pack.stem}.inspected"
+            await self.git("index-pack", f"--strict={_TOLERATED}", "-o", str(index), str(pack))
+            index.unlink()
 
     async def push(
         self, remote: Remote, commit: str, branch: str, *, expect: str, at: Path
