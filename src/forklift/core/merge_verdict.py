@@ -4,6 +4,7 @@ A reason to *withhold* keeps the result on this machine; a reason to *doubt* pub
 draft that says so first.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ OVERLAY_NAMES = (
 
 _MARKER = re.compile(rb"^(<{7} |>{7} |\|{7} |<{7}$|>{7}$)", re.MULTILINE)
 _DIVIDER = re.compile(rb"^={7}\r?$", re.MULTILINE)
+_TRACE = re.compile(rb"^(?:<{7}|>{7}|\|{7}|={7})[^\n]{0,9}", re.MULTILINE)
+_MOST_TRACES = 1000
 _NAMED_AT_MOST = 5
 
 
@@ -74,7 +77,7 @@ class Verdict:
 
 
 def judge(facts: MergeFacts, contents: Mapping[str, bytes]) -> Verdict:
-    """`contents` holds blobs by id; a blob that is not in it (binary, huge) is not looked into."""
+    """`contents` holds the `traces` of blobs by id; a blob that is not in it is not looked into."""
     swallowed = [side.path for side in facts.sides if _is_swallowed(side, facts.conflicts)]
     changed = [side.path for side in facts.sides if side.fork != side.result]
     protected = tuple(path for path in changed if facts.is_protected(path))
@@ -91,6 +94,12 @@ def judge(facts: MergeFacts, contents: Mapping[str, bytes]) -> Verdict:
         decisions=tuple(_decisions(facts)),
         protected=protected,
     )
+
+
+def traces(content: bytes) -> bytes:
+    """Of a file's content all that `judge` looks at: the beginnings of lines like markers."""
+    found = (trace[0] for trace in _TRACE.finditer(content))
+    return b"\n".join(itertools.islice(found, _MOST_TRACES))
 
 
 def named(paths: Sequence[str]) -> str:

@@ -1,11 +1,25 @@
 """A bare repository that Forklift made: questions about history, and merges without a checkout."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from forklift.git.command import QUICK, Finished, GitFailed, alone, git
+from forklift.errors import UnsafeOutput
+from forklift.git.command import (
+    OUTPUT_LIMIT,
+    QUICK,
+    Finished,
+    GitFailed,
+    GitTooLoud,
+    alone,
+    git,
+)
+
+_MOST_CHANGES = 64 << 20
+"""Bytes: half a million paths."""
+_AT_ONCE = 16 << 20
+_LISTED = ("ls-tree", "-r", "--format=x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +66,12 @@ class BareRepository:
         await self.git("init", "--quiet", "--bare", "--template=", ".")
 
     async def git(
-        self, *args: str, limit: timedelta = QUICK, stdin: bytes = b"", ok: Iterable[int] = (0,)
-    ) -> Finished:
-        return await git(*args, at=self.path, env=alone(), limit=limit, stdin=stdin, ok=ok)
+        self, *args: str, limit: timedelta = QUICK, stdin: bytes = b"",
+        ok: Iterable[int] = (0,), most: int = OUTPUT_LIMIT,
+    ) -> Finished:  # fmt: skip
+        return await git(
+            *args, at=self.path, env=alone(), limit=limit, stdin=stdin, ok=ok, most=most
+        )
 
     async def resolve(self, name: str) -> str | None:
         """The commit a name stands for, or None."""
@@ -98,23 +115,48 @@ class BareRepository:
 
     async def changes(self, before: str, after: str) -> list[Change]:
         """What differs between two trees or commits, path by path, renames taken apart."""
-        done = await self.git("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after)
+        try:
+            done = await self.git(
+                "diff-tree", "-r", "-z", "--no-renames", "--raw", before, after,
+                most=_MOST_CHANGES,
+            )  # fmt: skip
+        except GitTooLoud as loud:
+            raise UnsafeOutput("it changes more files than can be looked at") from loud
         fields = done.out.decode(errors="surrogateescape").split("\0")
         return [_change(head, path) for head, path in zip(fields[::2], fields[1::2], strict=False)]
 
-    async def blobs(self, oids: Iterable[str], largest: int) -> dict[str, bytes]:
-        """The contents of these blobs; larger ones and what is no blob are left out."""
+    async def holds_more_files(self, than: str, result: str, by: int) -> bool:
+        """Whether `result`'s tree lists more than `by` files more than that of `than`.
+
+        To be asked before `changes`: of a tree that lists itself ten times, twelve levels deep, git
+        would make a list in memory first. This counts as it goes, and stops.
+        """
+        before = await self.git(*_LISTED, than)
+        try:
+            await self.git(*_LISTED, result, most=len(before.out) + by * len("x\n"))
+        except GitTooLoud:
+            return True
+        return False
+
+    async def blobs(
+        self, oids: Iterable[str], largest: int, keep: Callable[[bytes], bytes] = bytes
+    ) -> dict[str, bytes]:
+        """What `keep` keeps of these blobs' contents; larger ones and what is no blob are left out.
+
+        Applied at once: not more than a few blobs are ever held whole.
+        """
         wanted = list(dict.fromkeys(oids))
         if not wanted:
             return {}
-        asked = "".join(f"{oid}\n" for oid in wanted).encode()
-        sizes = await self.git("cat-file", "--batch-check", stdin=asked)
+        sizes = await self.git("cat-file", "--batch-check", stdin=_lines(wanted))
         rows = [row.split() for row in sizes.out.decode().splitlines()]
-        fitting = [r[0] for r in rows if len(r) == 3 and r[1] == "blob" and int(r[2]) <= largest]
+        fitting = {
+            r[0]: int(r[2]) for r in rows if len(r) == 3 and r[1] == "blob" and int(r[2]) <= largest
+        }
         contents: dict[str, bytes] = {}
-        for start in range(0, len(fitting), 64):
-            part = "".join(f"{oid}\n" for oid in fitting[start : start + 64]).encode()
-            contents |= _batch((await self.git("cat-file", "--batch", stdin=part)).out)
+        for part in _parts(fitting):
+            batch = _batch((await self.git("cat-file", "--batch", stdin=_lines(part))).out)
+            contents |= {oid: keep(content) for oid, content in batch}
         return contents
 
     async def file(self, commit: str, path: str, largest: int) -> str | None:
@@ -139,13 +181,29 @@ def _entry(mode: str, oid: str) -> Entry | None:
     return None if mode == "000000" else Entry(mode, oid)
 
 
-def _batch(out: bytes) -> dict[str, bytes]:
-    contents: dict[str, bytes] = {}
+def _lines(oids: Iterable[str]) -> bytes:
+    return "".join(f"{oid}\n" for oid in oids).encode()
+
+
+def _parts(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """The ids in groups whose contents fit into memory together."""
+    part: list[str] = []
+    total = 0
+    for oid, size in sizes.items():
+        if part and total + size > _AT_ONCE:
+            yield part
+            part, total = [], 0
+        part.append(oid)
+        total += size
+    if part:
+        yield part
+
+
+def _batch(out: bytes) -> Iterator[tuple[str, bytes]]:
     at = 0
     while at < len(out):
         end = out.index(b"\n", at)
         oid, _, size = out[at:end].decode().split()
         start = end + 1
-        contents[oid] = out[start : start + int(size)]
+        yield oid, out[start : start + int(size)]
         at = start + int(size) + 1
-    return contents

@@ -10,8 +10,10 @@ Two environments, and the difference is the point:
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import re
+import resource
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +28,10 @@ QUICK = timedelta(minutes=5)
 _OLDEST: tuple[int, int] = (2, 38)
 """The first with `merge-tree --write-tree`."""
 
-_OUTPUT_LIMIT = 256 << 20
+OUTPUT_LIMIT = 256 << 20
 _ERROR_LIMIT = 64 << 10
+_MEMORY = 4 << 30
+_GRACE = 2.0
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_PROXY_COMMAND", "GIT_SSL_CAINFO",
          "GIT_SSL_NO_VERIFY", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_CONFIG_GLOBAL",
          "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_HTTP_USER_AGENT")  # fmt: skip
@@ -54,6 +58,10 @@ class GitFailed(Exception):
 
 class GitStalled(Exception):
     """A git command was ended at its time limit."""
+
+
+class GitTooLoud(Exception):
+    """A git command was ended because it printed more than its limit."""
 
 
 def alone() -> dict[str, str]:
@@ -145,21 +153,25 @@ async def git(
     limit: timedelta = QUICK,
     stdin: bytes = b"",
     ok: Iterable[int] = (0,),
+    most: int = OUTPUT_LIMIT,
 ) -> Finished:
-    """Run `git -C at …`. `GitFailed` unless it exits with one of `ok`, `GitStalled` at `limit`."""
+    """Run `git -C at …`. `GitFailed` unless it exits with one of `ok`, `GitStalled` at `limit`,
+    `GitTooLoud` when it prints more than `most` bytes."""
     # Its own session: Ctrl-C reaches us alone, and a whole group can be ended together.
     try:
         process = await asyncio.create_subprocess_exec(
             "git", "-C", str(at), *args,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE, env=dict(env), start_new_session=True,
+            preexec_fn=_end_with_us,
         )  # fmt: skip
     except FileNotFoundError as missing:
         if not at.is_dir():
             raise SetupError(f"no such directory: {at}") from missing
         raise SetupError("git is not installed; install it with: apt-get install git") from missing
+    _bound_memory(process.pid)
     try:
-        done = await asyncio.wait_for(_finish(process, stdin), limit.total_seconds())
+        done = await asyncio.wait_for(_finish(process, stdin, most), limit.total_seconds())
     except TimeoutError as late:
         raise GitStalled(
             f"git {args[0]} did not end within {limit.total_seconds():.0f} s"
@@ -169,6 +181,12 @@ async def git(
     if done.code not in tuple(ok):
         raise GitFailed(args, done)
     return done
+
+
+def _bound_memory(pid: int) -> None:
+    """A hostile tree can make git ask for more memory than the machine has: it fails instead."""
+    with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
 
 
 async def require_version() -> str:
@@ -181,12 +199,12 @@ async def require_version() -> str:
     return said
 
 
-async def _finish(process: asyncio.subprocess.Process, stdin: bytes) -> Finished:
+async def _finish(process: asyncio.subprocess.Process, stdin: bytes, most: int) -> Finished:
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise InternalError("git was started without pipes")
     feeding = asyncio.create_task(_feed(process.stdin, stdin))
     out, err = await asyncio.gather(
-        _read(process.stdout, _OUTPUT_LIMIT), _read(process.stderr, _ERROR_LIMIT, drain=True)
+        _read(process.stdout, most), _read(process.stderr, _ERROR_LIMIT, drain=True)
     )
     await feeding
     return Finished(await process.wait(), out, err.decode(errors="replace"))
@@ -205,12 +223,24 @@ async def _read(pipe: asyncio.StreamReader, limit: int, *, drain: bool = False) 
         if len(kept) + len(chunk) <= limit:
             kept += chunk
         elif not drain:
-            raise InternalError(f"git printed more than {limit} bytes")
+            raise GitTooLoud(f"git printed more than {limit} bytes")
     return bytes(kept)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
+    """Politely first: killed outright, git leaves lock files that stop the next run."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.returncode is not None:
+            return
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+            os.killpg(process.pid, number)
+        await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=_GRACE)
+
+
+_PRCTL = ctypes.CDLL(None).prctl
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_us() -> None:
+    """In the child: were this process killed, nobody would be left to end a git that works on."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)

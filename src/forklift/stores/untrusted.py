@@ -40,12 +40,15 @@ def read_text(path: Path, limit: int, *, root: Path) -> str | None:
     return text + f"\n[cut after {limit} bytes]" if len(raw) > limit else text
 
 
-def read_bytes(path: Path, limit: int, *, root: Path) -> bytes | None:
-    """As `read_text`, for a machine to parse: what comes of it is still to be made harmless."""
+def read_bytes(path: Path, limit: int, *, root: Path, tail: bool = False) -> bytes | None:
+    """As `read_text`, for a machine to parse: what comes of it is still to be made harmless.
+
+    `tail`: the last `limit` bytes instead of the first.
+    """
     parts = _parts(path, root)
     shown = one_line("/".join(parts))
     with _parent(root, parts, shown) as parent:
-        return None if parent is None else _first_bytes(parent, parts[-1], limit, shown)
+        return None if parent is None else _some_bytes(parent, parts[-1], limit, shown, tail=tail)
 
 
 def exists_safely(root: Path, relative: str | Path) -> bool:
@@ -105,7 +108,7 @@ def _step(parent: int, part: str, shown: str) -> int | None:
         raise _refusal(shown, error) from error
 
 
-def _first_bytes(parent: int, name: str, limit: int, shown: str) -> bytes | None:
+def _some_bytes(parent: int, name: str, limit: int, shown: str, *, tail: bool) -> bytes | None:
     found = _lstat(parent, name, shown)
     if found is None:
         return None
@@ -119,6 +122,8 @@ def _first_bytes(parent: int, name: str, limit: int, shown: str) -> bytes | None
     try:
         _demand_regular(os.fstat(fd), shown)  # what was opened need not be what was looked at
         with open(fd, "rb", closefd=False) as file:
+            if tail:
+                file.seek(max(0, found.st_size - limit))
             return file.read(limit)
     except OSError as error:
         raise _refusal(shown, error) from error

@@ -5,12 +5,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from forklift.core.fork_notes import ForkNotes, matches
-from forklift.core.merge_verdict import MergeFacts, Sides, Verdict, judge
+from forklift.core.merge_verdict import MergeFacts, Sides, Verdict, judge, traces
+from forklift.core.text import one_line
+from forklift.errors import UnsafeOutput
 from forklift.git.bare import BareRepository, Change, Entry, Forecast
+from forklift.git.command import GitFailed, GitStalled, GitTooLoud
 from forklift.stores.untrusted import exists_safely
 from forklift.usecases.survey import Heads
 
 _LARGEST_READ = 4 << 20
+_MOST_MORE = 500_000
 _SUBMODULE = "160000"
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
@@ -19,7 +23,25 @@ async def judge_merge(
     repository: BareRepository, heads: Heads, forecast: Forecast, result: str, notes: ForkNotes,
     workspace: Path | None,
 ) -> Verdict:  # fmt: skip
-    """`workspace` is where the agent worked; None when Git made the merge alone."""
+    """`workspace` is where the agent worked; None when Git made the merge alone.
+
+    Raises `UnsafeOutput` for a result that cannot be looked at.
+    """
+    try:
+        return await _judge(repository, heads, forecast, result, notes, workspace)
+    except (GitFailed, GitStalled, GitTooLoud) as failed:
+        if workspace is None or "No space left" in str(failed):
+            raise
+        # The agent made these objects: what Git dies of is theirs.
+        raise UnsafeOutput(f"git cannot look at it ({one_line(str(failed))})") from failed
+
+
+async def _judge(
+    repository: BareRepository, heads: Heads, forecast: Forecast, result: str, notes: ForkNotes,
+    workspace: Path | None,
+) -> Verdict:  # fmt: skip
+    if await repository.holds_more_files(heads.origin, result, _MOST_MORE):
+        raise UnsafeOutput(f"it holds over {_MOST_MORE} more files than the fork")
     base = await repository.merge_base(heads.origin, heads.upstream) or heads.origin
     from_fork, from_upstream, from_automatic, by_fork, by_upstream = await asyncio.gather(
         repository.changes(heads.origin, result),
@@ -93,7 +115,7 @@ async def _contents(repository: BareRepository, sides: tuple[Sides, ...]) -> dic
         for oid in (side.result, side.fork, side.upstream)
         if oid and not oid.startswith(_SUBMODULE)
     ]
-    blobs = await repository.blobs((_oid(each) for each in ids), _LARGEST_READ)
+    blobs = await repository.blobs((_oid(each) for each in ids), _LARGEST_READ, traces)
     return {each: blobs[_oid(each)] for each in ids if _oid(each) in blobs}
 
 

@@ -1,6 +1,5 @@
 """Let the coding agent at the merge."""
 
-import io
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from forklift.usecases.live_run import LiveRun
 TRANSCRIPT = "transcript.jsonl"
 _DOOR = "http://127.0.0.1:4000/v1"
 _TRANSCRIPT_LIMIT = 16 << 20
+_TRANSCRIPT_TAIL = 2 << 20
+_TRANSCRIPT_LINES = 10_000
 _PREVIEW = 2000
 _WHOLE_STUCK = 64 << 10
 
@@ -123,12 +124,14 @@ def stuck_preview(workspace: Path, known: str | None) -> str | None:
 
 def _said(kit: Kit, run: LiveRun) -> Said:
     try:
-        raw = read_bytes(run.harness_state / TRANSCRIPT, _TRANSCRIPT_LIMIT, root=run.harness_state)
+        # Its end alone: who fills the transcript must not keep the host busy for minutes.
+        raw = read_bytes(
+            run.harness_state / TRANSCRIPT, _TRANSCRIPT_TAIL, root=run.harness_state, tail=True
+        )
     except UnsafeOutput:
         return Said(error="its transcript is not a regular file")
-    # Line by line: an agent may have written as much as it is allowed to, on one line.
-    lines = (line.decode(errors="replace") for line in io.BytesIO(raw or b""))
-    said = kit.agent.read(lines)
+    lines = (raw or b"").rsplit(b"\n", _TRANSCRIPT_LINES)
+    said = kit.agent.read(line.decode(errors="replace") for line in lines)
     return Said(
         kit.redact(harmless(said.last_words)),
         one_line(said.session) if said.session else None,

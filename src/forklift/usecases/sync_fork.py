@@ -15,7 +15,7 @@ from forklift.core.outcome import End, Interrupted, UpToDate
 from forklift.core.text import harmless
 from forklift.errors import ForkliftError, SetupError, UnsafeOutput
 from forklift.git.bare import Forecast
-from forklift.git.command import GitFailed, GitStalled
+from forklift.git.command import GitFailed, GitStalled, GitTooLoud
 from forklift.git.failures import gist
 from forklift.git.quarantine import Quarantine
 from forklift.git.workspace import make_workspace
@@ -106,6 +106,10 @@ async def sync_fork(order: SyncOrder, kit: Kit, watch: Watch) -> End:
         raise _unforeseen(kit, failed) from failed
     except GitStalled as stalled:
         raise SetupError(f"{stalled}; is the disk of {kit.state_root} slow or stuck?") from stalled
+    except GitTooLoud as loud:
+        raise SetupError(
+            f"{loud}; the fork or its upstream is larger than can be handled"
+        ) from loud
 
 
 async def _find(order: SyncOrder, kit: Kit) -> tuple[Ground, Image]:
@@ -315,10 +319,15 @@ async def _conclude(
 ) -> End:  # fmt: skip
     """Judge, write down, publish."""
     quarantine = Quarantine(run.path / "quarantine.git", scene.ground.depot)
-    verdict = await judge_merge(
-        quarantine, scene.heads, forecast, commit, scene.notes.content,
-        run.workspace if agent else None,
-    )  # fmt: skip
+    try:
+        verdict = await judge_merge(
+            quarantine, scene.heads, forecast, commit, scene.notes.content,
+            run.workspace if agent else None,
+        )  # fmt: skip
+    except UnsafeOutput as unsafe:
+        return outcome.Unverified(
+            f"the result cannot be judged: {unsafe.message}", (unsafe.message,)
+        )
     run.record(_verdict_event(commit, verdict))
     if not verdict.sound:
         return outcome.Unverified("; ".join(verdict.withheld), verdict.withheld)
