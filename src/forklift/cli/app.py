@@ -23,6 +23,8 @@ _DEFAULT = "sync"
 
 
 class Command(Protocol):
+    """What each module of a command has, besides a `parser()` that the reference is made from."""
+
     def run(self, arguments: Sequence[str]) -> int: ...
 
 

@@ -17,14 +17,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="forklift clean", description="Remove runs that ended long ago.")
-    parser.add_argument(
-        "--older-than", type=_age, required=True, metavar="AGE", help="such as 12h, 7d or 4w"
-    )
-    parser.add_argument("--stuck", action="store_true", help="those that wait for an answer too")
-    parser.add_argument("--dry-run", action="store_true", help="only tell what would go")
-    parser.common()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     done = clean(
         load(os.environ).state_root,
         options.older_than,
@@ -46,6 +39,17 @@ def run(arguments: Sequence[str]) -> int:
     if not done.removed and not done.kept:
         print("nothing to remove")
     return 1 if done.undeleted else 0
+
+
+def parser() -> Parser:
+    made = Parser(prog="forklift clean", description="Remove runs that ended long ago.")
+    made.add_argument(
+        "--older-than", type=_age, required=True, metavar="AGE", help="such as 12h, 7d or 4w"
+    )
+    made.add_argument("--stuck", action="store_true", help="those that wait for a person too")
+    made.add_argument("--dry-run", action="store_true", help="only tell what would go")
+    made.common()
+    return made
 
 
 def _age(text: str) -> timedelta:

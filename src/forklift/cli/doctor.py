@@ -30,11 +30,7 @@ class _Finding:
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="forklift doctor", description="Check this machine and this fork.")
-    parser.add_argument("path", nargs="?", type=Path, default=Path(), help="a fork's checkout")
-    parser.add_argument("--image", help="the image that will be used")
-    parser.common()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     settings = load(os.environ)
     kit = make_kit(settings, os.environ, image=options.image)
     findings = asyncio.run(_look(settings, kit, options.path.absolute()))
@@ -45,6 +41,14 @@ def run(arguments: Sequence[str]) -> int:
         for finding in findings:
             print(f"{'ok  ' if finding.fine else 'FAIL'}  {finding.what:<10} {finding.told}")
     return worst([finding.code for finding in findings])
+
+
+def parser() -> Parser:
+    made = Parser(prog="forklift doctor", description="Check this machine and this fork.")
+    made.add_argument("path", nargs="?", type=Path, default=Path(), help="a fork's checkout")
+    made.add_argument("--image", help="the image that will be used")
+    made.common()
+    return made
 
 
 async def _look(settings: Settings, kit: Kit, path: Path) -> list[_Finding]:

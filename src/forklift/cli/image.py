@@ -11,15 +11,19 @@ from forklift.errors import SetupError
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="forklift image", description="Build the kitchen-sink image.")
-    parser.add_argument("what", choices=("build",))
-    parser.add_argument("options", nargs="*", metavar="-- OPTION", help="passed on to build.sh")
-    parser.common()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     script = _context() / "build.sh"
     sys.stdout.flush()
     # Replaced by the build itself: its output, its signals and its exit code are the user's.
     os.execv("/bin/bash", ["bash", str(script), *options.options])  # noqa: S606 - our own script
+
+
+def parser() -> Parser:
+    made = Parser(prog="forklift image", description="Build the kitchen-sink image.")
+    made.add_argument("what", choices=("build",))
+    made.add_argument("options", nargs="*", metavar="-- OPTION", help="passed on to build.sh")
+    made.common(json=False)
+    return made
 
 
 def _context() -> Path:

@@ -23,13 +23,7 @@ _FILES = {
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="forklift logs", description="Print a run's logs, made harmless.")
-    parser.add_argument("run", nargs="?", default="latest", help="id, its beginning, or `latest`")
-    parser.add_argument(
-        "--only", choices=tuple(_FILES), help="one of them; default: all that there are"
-    )
-    parser.common()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     chosen = find(load(os.environ).state_root, options.run)
     if options.only:
         text = _read(chosen, _FILES[options.only])
@@ -37,10 +31,23 @@ def run(arguments: Sequence[str]) -> int:
             raise SetupError(f"run {chosen.id} has no {options.only} log")
         print(text, end="" if text.endswith("\n") else "\n")
         return 0
-    for name, file in _FILES.items():
-        if text := _read(chosen, file):
-            print(f"--- {name} ({chosen.path / file}) ---\n{text.rstrip()}\n")
+    texts = {name: _read(chosen, file) for name, file in _FILES.items()}
+    if texts["transcript"]:
+        del texts["container"]  # the same again, as the container printed it
+    for name, text in texts.items():
+        if text:
+            print(f"--- {name} ({chosen.path / _FILES[name]}) ---\n{text.rstrip()}\n")
     return 0
+
+
+def parser() -> Parser:
+    made = Parser(prog="forklift logs", description="Print a run's logs, made harmless.")
+    made.add_argument("run", nargs="?", default="latest", help="id, its beginning, or `latest`")
+    made.add_argument(
+        "--only", choices=tuple(_FILES), help="one of them; default: all that there are"
+    )
+    made.common(json=False)
+    return made
 
 
 def _read(chosen: Run, file: str) -> str | None:

@@ -13,9 +13,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, prog: str, description: str) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False)
 
-    def common(self) -> None:
-        self.add_argument("--json", action="store_true", help="results as JSON, a line each")
-        self.add_argument("--quiet", action="store_true", help="no progress")
+    def common(self, *, json: bool = True) -> None:
+        if json:
+            self.add_argument("--json", action="store_true", help="results as JSON")
         self.add_argument("--debug", action="store_true", help="show what lies behind an error")
 
     def error(self, message: str) -> NoReturn:

@@ -19,10 +19,7 @@ _LONGEST = 1 << 20
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="forklift show", description="Show one run.")
-    parser.add_argument("run", nargs="?", default="latest", help="id, its beginning, or `latest`")
-    parser.common()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     chosen = find(load(os.environ).state_root, options.run)
     state, facts = chosen.state(is_dead), chosen.metadata()
     fault = fault_in(chosen.journal_path, _end(state))
@@ -52,6 +49,13 @@ def run(arguments: Sequence[str]) -> int:
         if text:
             print(f"\n--- {title} ---\n{text}")
     return 0
+
+
+def parser() -> Parser:
+    made = Parser(prog="forklift show", description="Show one run.")
+    made.add_argument("run", nargs="?", default="latest", help="id, its beginning, or `latest`")
+    made.common()
+    return made
 
 
 def _end(state: RunState) -> Link | None:

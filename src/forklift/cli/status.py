@@ -15,10 +15,7 @@ from forklift.stores.run_state import RunState
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="forklift status", description="List the runs, newest first.")
-    parser.add_argument("-n", type=int, default=20, metavar="COUNT", help="how many; default 20")
-    parser.common()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     state_root = load(os.environ).state_root
     rows = [(each, each.state(is_dead)) for each in all_runs(state_root)[: max(options.n, 0)]]
     if options.json:
@@ -28,6 +25,13 @@ def run(arguments: Sequence[str]) -> int:
     else:
         print(f"no runs yet in {state_root}; start one in a fork's checkout: forklift")
     return 0
+
+
+def parser() -> Parser:
+    made = Parser(prog="forklift status", description="List the runs, newest first.")
+    made.add_argument("-n", type=int, default=20, metavar="COUNT", help="how many; default 20")
+    made.common()
+    return made
 
 
 def _line(each: Run, state: RunState) -> str:

@@ -13,11 +13,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from forklift.bootstrap import make_kit
-from forklift.cli.exit_codes import EXIT_CODES, exit_code, worst
+from forklift.cli.exit_codes import exit_code, worst
 from forklift.cli.options import Parser
 from forklift.cli.render import Terminal, as_json, complain, end_lines, error_line
 from forklift.core.model_access import Budget
-from forklift.core.outcome import End
+from forklift.core.outcome import End, Interrupted, Signal
 from forklift.errors import ForkliftError, SetupError
 from forklift.settings import (
     ForkSettings,
@@ -33,7 +33,7 @@ from forklift.usecases.publish import Wishes
 from forklift.usecases.sync_fork import SyncOrder, sync_fork
 
 _ALWAYS = "always"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS: tuple[Signal, ...] = ("SIGINT", "SIGTERM", "SIGHUP")
 _DEFAULT_LIMIT = timedelta(seconds=480)
 _DEFAULT_USD = 10.0
 _MOST_TOKENS = 50_000_000
@@ -41,7 +41,7 @@ _MOST_TOKENS = 50_000_000
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     settings = load(os.environ)
     terminal = Terminal(sys.stderr, quiet=options.quiet or options.json)
     for warning in settings.warnings:
@@ -94,8 +94,9 @@ def _one(
             traceback.print_exception(error)
         return code
     except _Stopped as stopped:
-        complain(f"forklift: stopped by {stopped.name}; the container is gone, run again")
-        return EXIT_CODES[stopped.name]
+        # Told on standard error besides: who pressed Ctrl-C looks there.
+        complain(f"forklift: {stopped.end.headline}")
+        end = stopped.end
     code = exit_code(end)
     if options.json:
         print(as_json(name, end, code), flush=True)
@@ -153,9 +154,9 @@ def _synced(
 
 
 class _Stopped(Exception):
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: Signal) -> None:
         super().__init__(name)
-        self.name = name
+        self.end = Interrupted(f"stopped by {name}; the container is gone, run again", name)
 
 
 async def _until_stopped(work: Coroutine[object, object, End]) -> End:
@@ -171,77 +172,76 @@ async def _until_stopped(work: Coroutine[object, object, End]) -> End:
 
 
 @contextlib.contextmanager
-def _signals_cancel(task: asyncio.Task[End]) -> Generator[list[str]]:
+def _signals_cancel(task: asyncio.Task[End]) -> Generator[list[Signal]]:
     loop = asyncio.get_running_loop()
-    caught: list[str] = []
+    caught: list[Signal] = []
 
-    def stop(name: str) -> None:
+    def stop(name: Signal) -> None:
         # Once: an impatient second Ctrl-C must not cut the cleaning up short.
         if not caught:
             caught.append(name)
             task.cancel(name)
 
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number.name)
+    for name in _SIGNALS:
+        loop.add_signal_handler(signal.Signals[name], stop, name)
     try:
         yield caught
     finally:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+        for name in _SIGNALS:
+            loop.remove_signal_handler(signal.Signals[name])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="forklift sync", description="Bring forks up to date with their upstream.")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="checkouts; default: this one")
-    parser.add_argument("--all", action="store_true", help="every fork in forks.toml")
-    parser.add_argument("--branch", metavar="NAME", help="default: the remote's default branch")
-    parser.add_argument(
+def parser() -> Parser:
+    made = Parser(prog="forklift sync", description="Bring forks up to date with their upstream.")
+    made.add_argument("paths", nargs="*", metavar="PATH", help="checkouts; default: this one")
+    made.add_argument("--all", action="store_true", help="every fork in forks.toml")
+    made.add_argument("--branch", metavar="NAME", help="default: the remote's default branch")
+    made.add_argument(
         "--target", choices=("tip", "latest-release"), help="what of upstream to merge"
     )
-    parser.add_argument("--strategy", choices=("merge",), default="merge")
-    parser.add_argument(
+    made.add_argument("--strategy", choices=("merge",), default="merge")
+    made.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", help="the agent's limit; default 480"
     )
-    parser.add_argument(
+    made.add_argument(
         "--agent",
         action="append",
         default=[],
         metavar="NAME",
         help="OpenCode's agent; `always` starts it even where Git alone could merge",
     )
-    parser.add_argument("--model", help="PROVIDER/MODEL, over opencode.env")
-    parser.add_argument("--variant", help="over opencode.env")
-    parser.add_argument("--opencode-env", type=Path, metavar="FILE")
-    parser.add_argument("--image", help="another image that carries the harness")
-    parser.add_argument("--extra-ca", type=Path, metavar="FILE", help="a CA bundle to trust too")
-    parser.add_argument(
+    made.add_argument("--model", help="PROVIDER/MODEL, over opencode.env")
+    made.add_argument("--variant", help="over opencode.env")
+    made.add_argument("--opencode-env", type=Path, metavar="FILE")
+    made.add_argument("--image", help="another image that carries the harness")
+    made.add_argument("--extra-ca", type=Path, metavar="FILE", help="a CA bundle to trust too")
+    made.add_argument(
         "--egress", metavar="WHERE", help="downloads: open (default), none, or HOST,HOST,*.HOST"
     )
-    parser.add_argument(
+    made.add_argument(
         "--allow-private",
         action="append",
         default=[],
         metavar="ADDRESS:PORT",
         help="a private address that downloads may come from too, such as a company's mirror",
     )
-    parser.add_argument(
+    made.add_argument(
         "--budget",
         type=_dollars,
         metavar="USD",
         help="what a run may cost; default 10; 0: no limit",
     )
-    parser.add_argument(
+    made.add_argument(
         "--instruction", action="append", default=[], metavar="TEXT", help="one more for the agent"
     )
-    parser.add_argument("--dry-run", action="store_true", help="forecast only, change nothing")
-    parser.add_argument(
-        "--no-pr", action="store_true", help="push the branch, open no pull request"
-    )
-    parser.add_argument("--draft", action="store_true", help="open the pull request as a draft")
+    made.add_argument("--dry-run", action="store_true", help="forecast only, change nothing")
+    made.add_argument("--no-pr", action="store_true", help="push the branch, open no pull request")
+    made.add_argument("--draft", action="store_true", help="open the pull request as a draft")
     for name in ("label", "assignee", "reviewer"):
-        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME")
-    parser.common()
-    return parser
+        made.add_argument(f"--{name}", action="append", default=[], metavar="NAME")
+    made.add_argument("--quiet", action="store_true", help="no progress")
+    made.common()
+    return made
 
 
 def _budget(usd: float | None) -> Budget:

@@ -21,7 +21,8 @@ DESCRIPTORS = 6
 
 _PIECE = 1 << 20
 _BULK = 1 << 20
-_BULK_PIPE = 256 << 10
+_BULK_PIPE = 1 << 20
+_BULK_SOCKET = 512 << 10
 _STACK = 256 << 10
 _GLANCE = 1.0
 
@@ -110,12 +111,20 @@ def splice(source: socket.socket, sink: socket.socket, flow: Flow) -> None:
                 count -= os.splice(out, sink.fileno(), count)
             if not wide and flow.moved > _BULK:
                 wide = True
-                # Unprivileged users have a quota of pipe pages; the small pipe works as well.
-                with contextlib.suppress(OSError):
-                    fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _BULK_PIPE)
+                _widen(into, sink)
     finally:
         os.close(out)
         os.close(into)
+
+
+def _widen(pipe: int, sink: socket.socket) -> None:
+    """For a large download: fewer and longer steps, so fewer switches between processes."""
+    # Unprivileged users have a quota of pipe pages; the small pipe works as well.
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _BULK_PIPE)
+    if sink.family == socket.AF_UNIX:  # TCP finds its own size
+        with contextlib.suppress(OSError):
+            sink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BULK_SOCKET)
 
 
 def copy(source: socket.socket, sink: socket.socket, flow: Flow) -> None:

@@ -11,6 +11,10 @@ from forklift.stores.run_directory import Run, all_runs
 from forklift.stores.run_state import STUCK, UNREADABLE
 from forklift.stores.trees import remove_tree
 
+_WAITING = {
+    STUCK: "it is stuck and waits for an answer",
+    "publish": "its verified result is not published yet",
+}
 _BENEFIT_OF_THE_DOUBT = timedelta(days=1)
 """A run whose state cannot be read may be one that is just starting."""
 
@@ -44,8 +48,8 @@ def clean(
             continue
         if state.is_running:
             kept.append(f"{run.id}: it is running")
-        elif state.word == STUCK and not include_stuck:
-            kept.append(f"{run.id}: it is stuck and waits for an answer (--stuck removes it)")
+        elif state.word in _WAITING and not include_stuck:
+            kept.append(f"{run.id}: {_WAITING[state.word]} (--stuck removes it)")
         else:
             removed.append(run.id)
             if not dry_run:

@@ -46,6 +46,12 @@ def test_never_removes_a_running_run_however_old(tmp_path: Path) -> None:
     assert run.path.exists()
 
 
+def test_keeps_a_verified_result_that_is_not_published_yet(tmp_path: Path) -> None:
+    run = a_run(tmp_path, "tool", "publish", timedelta(days=90))
+    assert "not published yet" in clean(tmp_path, WEEK, NOW, is_dead).kept[0]
+    assert run.path.exists()
+
+
 def test_removes_a_stuck_run_only_when_asked_to(tmp_path: Path) -> None:
     run = a_run(tmp_path, "tool", "stuck", timedelta(days=90))
     assert "--stuck" in clean(tmp_path, WEEK, NOW, is_dead).kept[0]

@@ -72,7 +72,7 @@ def test_metadata_is_written_once_and_holds_no_secret(run: Run) -> None:
 
 def test_a_state_reads_back_as_it_was_written(run: Run) -> None:
     usage = Usage(requests=3, input_tokens=10, output_tokens=4, cached_tokens=1, usd=0.25)
-    state = RunState("merged", "done", AT, OWNER, 0, "forklift/x", "https://host/pr/1", usage)
+    state = RunState("merged", "done", AT, OWNER, "forklift/x", "https://host/pr/1", usage)
     run.write_state(RUNNING, REDACT)
     run.write_state(state, REDACT)
     assert run.state() == state
@@ -92,7 +92,7 @@ def test_a_running_run_whose_owner_is_dead_has_died(run: Run) -> None:
 
 
 def test_a_run_that_has_ended_has_not_died_although_its_owner_is_gone(run: Run) -> None:
-    run.write_state(RunState("stuck", "it asks", AT, OWNER, 4), REDACT)
+    run.write_state(RunState("stuck", "it asks", AT, OWNER), REDACT)
     assert run.state(lambda _: True).word == "stuck"
 
 
@@ -105,7 +105,7 @@ def test_a_run_that_has_ended_has_not_died_although_its_owner_is_gone(run: Run) 
         b'{"word": "running", "headline": "", "updated": "yesterday"}',
         b'{"word": "running", "headline": 1, "updated": "2026-11-05T14:03:09+00:00"}',
         b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09+00:00", "owner": {}}',
-        b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09+00:00", "code": true}',
+        b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09Z", "journal_entries": true}',
         b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09+00:00", "usage": [1]}',
         b" " * (2 << 20),
     ],
