@@ -67,9 +67,7 @@ def test_a_model_that_refuses_ends_as_an_agent_failure_that_says_so(
     assert "on strike" in done.out
 
 
-def test_a_model_that_never_answers_ends_at_the_limit(
-    conflicting: Desk, docker_image: str
-) -> None:
+def test_a_model_that_never_answers_ends_at_the_limit(conflicting: Desk, docker_image: str) -> None:
     with ScriptedModel([Hang(100)]) as server:
         done = with_opencode(conflicting, server, "local/scripted", docker_image).run(
             "--timeout", "12"

@@ -105,7 +105,7 @@ def test_a_run_that_has_ended_has_not_died_although_its_owner_is_gone(run: Run) 
         b'{"word": "running", "headline": "", "updated": "yesterday"}',
         b'{"word": "running", "headline": 1, "updated": "2026-11-05T14:03:09+00:00"}',
         b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09+00:00", "owner": {}}',
-        b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09Z", "journal_entries": true}',
+        b'{"word": "a", "headline": "","updated": "2026-11-05T14:03:09Z", "journal_entries": true}',
         b'{"word": "a", "headline": "", "updated": "2026-11-05T14:03:09+00:00", "usage": [1]}',
         b" " * (2 << 20),
     ],
