@@ -61,4 +61,7 @@ async def collect_result(
         raise UnsafeOutput(f"the workspace's repository cannot be read (git exit {ended.code})")
     commit = await quarantine.receive(parcel, branch)
     run.record(Event("host", "result.received", {"commit": commit, "bytes": parcel.stat().st_size}))
+    # The quarantine holds it now: twice would be once too often for the disk.
+    for spent in (parcel, parcel.with_suffix(".bundle")):
+        spent.unlink(missing_ok=True)
     return commit

@@ -16,6 +16,7 @@ from forklift.core.text import harmless, one_line
 from forklift.errors import UnsafeOutput
 from forklift.sidecar.control import Job
 from forklift.sidecar.policy import ModelPolicy
+from forklift.stores.files import replace_atomically
 from forklift.stores.untrusted import read_bytes, read_text
 from forklift.usecases.guest_stay import HOME, Stay, Stayed, stay
 from forklift.usecases.kit import Kit, Watch
@@ -61,9 +62,8 @@ async def run_agent(
     kit.redact.learn(token)
     asked = _ModelTrouble(run.record)
     ended = await stay(kit, _stay(kit, run, image, plan, prompt, token, asked.record, watch))
-    (run.path / "container.log").write_text(
-        kit.redact(harmless(ended.log.decode(errors="replace")))
-    )
+    log = kit.redact(harmless(ended.log.decode(errors="replace")))
+    replace_atomically(run.path / "container.log", log)
     run.note_usage(ended.usage)
     return _judged(kit, run, plan, ended, asked.unanswered)
 
