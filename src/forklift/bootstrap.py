@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forklift import __version__, plugins
 from forklift.core.secret import Redactor, Secret
+from forklift.errors import ForgeError, SetupError
 from forklift.forges.gh_token import gh_token
 from forklift.forges.locate import ForgeEntry, locate
 from forklift.git.checkout import Remote
@@ -83,6 +84,10 @@ def _forge_opener(
         adapter = plugins.load("forklift.forges", kind)(address, extra_ca=extra_ca)
         try:
             user = await adapter.probe()
+        except ForgeError as error:
+            # Nothing is verified yet that could be published: the person sets something up.
+            await adapter.aclose()
+            raise SetupError(error.message, detail=error.detail) from error
         except BaseException:
             await adapter.aclose()
             raise

@@ -35,7 +35,14 @@ async def publish(
     quarantine = Quarantine(run.path / "quarantine.git", ground.depot)
     branch, expect = parcel.branch, dict(heads.proposals).get(parcel.branch, "")
     if forge is not None and not wishes.no_pr and expect == "":
-        branch, expect = await _branch_to_update(kit, ground, heads, forge, parcel)
+        try:
+            branch, expect = await _branch_to_update(ground, heads, forge, parcel)
+        except ForgeError as error:
+            return Unpublished(
+                f"{kit.redact(error.message)}; the verified result is kept, and the next run"
+                " publishes it",
+                _by_hand(ground, run, branch),
+            )
     origin = ground.origin
     if forge is not None:
         origin = origin.with_token(forge.user, forge.token)
@@ -54,13 +61,10 @@ async def publish(
 
 
 async def _branch_to_update(
-    kit: Kit, ground: Ground, heads: Heads, forge: OpenForge, parcel: Parcel
+    ground: Ground, heads: Heads, forge: OpenForge, parcel: Parcel
 ) -> tuple[str, str]:
     """The open pull request's branch, if nobody but us has pushed to it; else a new one."""
-    try:
-        waiting = await forge.pull_requests.find_open(HEAD_PREFIX, heads.base)
-    except ForgeError as error:
-        raise ForgeError(kit.redact(error.message)) from error
+    waiting = await forge.pull_requests.find_open(HEAD_PREFIX, heads.base)
     at = dict(heads.proposals)
     left = ground.depot.pushed()
     for pull_request in waiting:
