@@ -32,8 +32,11 @@ def _copy(source: Path, target: Path) -> None:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
         try:
             if not _cloned(reading, writing):
-                while os.copy_file_range(reading, writing, _AT_ONCE):
-                    pass
+                # Not copy_file_range: it refuses two different file systems, such as a disk and a
+                # tmpfs. Where extents can be shared, they have been.
+                at = 0
+                while sent := os.sendfile(writing, reading, at, _AT_ONCE):
+                    at += sent
         finally:
             os.close(writing)
     finally:
