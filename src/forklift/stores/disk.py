@@ -2,11 +2,15 @@
 
 import errno
 import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from forklift.errors import SetupError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_FOR_THE_RECORD = 4 << 20
 
 
 def free_bytes(path: Path) -> int:
@@ -20,6 +24,17 @@ def free_bytes(path: Path) -> int:
             path = path.parent
         else:
             return found.f_bavail * found.f_frsize
+
+
+@contextmanager
+def room_for_the_record(directory: Path) -> Generator[None]:
+    """Hold room back while a guest could fill the disk; afterwards the record still fits in.
+
+    A file without a name: however this process dies, nothing of it stays.
+    """
+    with tempfile.TemporaryFile(dir=directory) as held:
+        os.posix_fallocate(held.fileno(), 0, _FOR_THE_RECORD)
+        yield
 
 
 def no_space(error: OSError, path: Path) -> SetupError:

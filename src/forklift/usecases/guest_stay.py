@@ -16,7 +16,7 @@ from forklift.sandboxes.port import Mount, Sandbox, SandboxSpec
 from forklift.sidecar.control import Control, Job, control_socket
 from forklift.sidecar.launch import Doors, DoorsSpec, open_doors
 from forklift.sidecar.policy import ModelPolicy
-from forklift.stores.disk import free_bytes
+from forklift.stores.disk import free_bytes, room_for_the_record
 from forklift.usecases.kit import Guest, Kit
 
 ENTRYPOINT = "/opt/forklift/harness/run.sh"
@@ -94,13 +94,14 @@ async def stay(kit: Kit, plan: Stay) -> Stayed:
             open_doors(doors_spec, plan.record) as doors,
             _control(kit, plan, sockets) as control,
         ):
-            sandbox = await kit.sandboxes.start(_spec(kit, plan, sockets))
-            try:
-                end = await _watch(sandbox, doors, clock, plan)
-                log = await sandbox.output(_CONTAINER_LOG)
-            finally:
-                # Shielded: an interrupted run must not leave its container behind.
-                await asyncio.shield(kit.sandboxes.destroy(plan.name))
+            with room_for_the_record(plan.harness_state.parent):
+                sandbox = await kit.sandboxes.start(_spec(kit, plan, sockets))
+                try:
+                    end = await _watch(sandbox, doors, clock, plan)
+                    log = await sandbox.output(_CONTAINER_LOG)
+                finally:
+                    # Shielded: an interrupted run must not leave its container behind.
+                    await asyncio.shield(kit.sandboxes.destroy(plan.name))
             return Stayed(
                 code=end.code,
                 timed_out=end.timed_out or control.hit_deadline,
@@ -174,7 +175,8 @@ async def _watch(sandbox: Sandbox, doors: Doors, clock: SuspendClock, plan: Stay
             wait = max(0.0, min(_POLL, clock.left()))
             await asyncio.wait({exited, broken}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
             if exited.done():
-                return _exit(exited.result().code, exited.result().out_of_memory)
+                full = _disk_filled(on_disk, floor)
+                return full or _exit(exited.result().code, exited.result().out_of_memory)
             if (ended := _reason_to_end(broken, clock, on_disk, floor)) is not None:
                 await sandbox.kill()
                 return ended
@@ -198,6 +200,11 @@ def _reason_to_end(
         return _Ended(124, timed_out=True)
     if broken.done():
         return _Ended(70, trouble=broken.result())
+    return _disk_filled(on_disk, floor)
+
+
+def _disk_filled(on_disk: Path, floor: int) -> _Ended | None:
+    """Asked at its end too: who fills the disk and leaves must not have us blame the disk."""
     if free_bytes(on_disk) < floor:
         return _Ended(70, trouble=f"it filled the disk to less than {floor >> 20} MiB free")
     return None
