@@ -159,6 +159,11 @@ class BareRepository:
             contents |= {oid: keep(content) for oid, content in batch}
         return contents
 
+    async def listed(self, commit: str, paths: Sequence[str]) -> frozenset[str]:
+        """Those of `paths` that are in the commit's tree."""
+        done = await self.git("ls-tree", "-z", "--name-only", commit, "--", *paths)
+        return frozenset(done.out.decode(errors="surrogateescape").split("\0"))
+
     async def file(self, commit: str, path: str, largest: int) -> str | None:
         """The text of one file of a commit, or None where there is none (or no such blob)."""
         try:

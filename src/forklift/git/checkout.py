@@ -12,8 +12,15 @@ from forklift.git.failures import without_login
 
 _REMOTE_KEYS = ("url", "pushurl", "proxy", "proxyauthmethod", "uploadpack", "receivepack", "vcs")
 _SHARED_SECTIONS = ("http.", "credential.", "url.", "protocol.", "ssh.", "transfer.advertise")
+_USER_VARIABLE = "FORKLIFT_GIT_USER"
 _TOKEN_VARIABLE = "FORKLIFT_GIT_PASSWORD"  # noqa: S105 - the name, not the value
 _SHARED_KEYS = ("core.sshcommand", "core.gitproxy", "core.askpass")
+_HELPER = (
+    '!f() { test "$1" != get || printf "username=%s\\npassword=%s\\n"'
+    f' "${_USER_VARIABLE}" "${_TOKEN_VARIABLE}"; }}; f'
+)
+"""A shell command, so it names two variables: neither token nor user, which the forge tells, may be
+in its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class Remote:
     """With `insteadOf` and `pushInsteadOf` applied; may hold a login, so never shown."""
     config: tuple[tuple[str, str], ...]
     """Handed to git through its environment."""
+    user: str = ""
     token: Secret | None = field(default=None)
     """Offered after the user's own credential helpers, to this remote's host alone."""
 
@@ -37,16 +45,15 @@ class Remote:
         if scheme not in {"https", "http"}:
             return self
         host = rest.partition("/")[0].rpartition("@")[2]
-        # The helper's text names a variable; the token itself is in git's environment only.
-        helper = f'!f() {{ test "$1" != get || printf "username={user}\\npassword=%s\\n"'
-        helper += f' "${_TOKEN_VARIABLE}"; }}; f'
-        pair = (f"credential.{scheme}://{host}.helper", helper)
-        return replace(self, config=(*self.config, pair), token=token)
+        pair = (f"credential.{scheme}://{host}.helper", _HELPER)
+        return replace(self, config=(*self.config, pair), user=user, token=token)
 
     def environment(self) -> dict[str, str]:
         """For a git command that talks to this remote."""
-        secret = {_TOKEN_VARIABLE: self.token.reveal()} if self.token else {}
-        return {**as_user(self.config), **secret}
+        if self.token is None:
+            return as_user(self.config)
+        login = {_USER_VARIABLE: self.user, _TOKEN_VARIABLE: self.token.reveal()}
+        return {**as_user(self.config), **login}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,8 @@ class Checkout:
     async def remote(self, name: str) -> Remote:
         return (await self.remotes(name))[0]
 
-    async def _remote(self, name: str, config: list[tuple[str, str]]) -> Remote:
-        urls = [value for key, value in config if key == f"remote.{name}.url"]
+    async def _remote(self, name: str, config: "_Config") -> Remote:
+        urls = [value for key, value in config.pairs if key == f"remote.{name}.url"]
         if not urls:
             example = "https://example.org/project.git"
             raise SetupError(
@@ -82,15 +89,21 @@ class Checkout:
         wanted = {f"remote.{name}.{key}" for key in _REMOTE_KEYS}
         shared = tuple(
             (key, value)
-            for key, value in config
+            for key, value in config.pairs
             if key in wanted or key in _SHARED_KEYS or key.startswith(_SHARED_SECTIONS)
         )
+        if not config.rewrites:
+            push = next(
+                (value for key, value in config.pairs if key == f"remote.{name}.pushurl"), ""
+            )
+            return Remote(name, without_login(urls[0]), urls[0], push or urls[0], shared)
+        # Only git itself knows what `insteadOf` makes of an address.
         fetch, push = await asyncio.gather(
             self.git("remote", "get-url", name), self.git("remote", "get-url", "--push", name)
         )
         return Remote(name, without_login(fetch.text), fetch.text, push.text, shared)
 
-    async def _config(self) -> list[tuple[str, str]]:
+    async def _config(self) -> "_Config":
         """The repository's own configuration: git adds the user's and the system's by itself.
 
         `core.sshCommand` of any scope, since it has to be extended by hand.
@@ -98,11 +111,20 @@ class Checkout:
         listed = await self.git("config", "--list", "-z", "--show-scope")
         fields = listed.out.decode(errors="surrogateescape").split("\0")
         pairs: list[tuple[str, str]] = []
+        rewrites = False
         for scope, row in zip(fields[::2], fields[1::2], strict=False):
             key, _, value = row.partition("\n")
+            rewrites |= key.startswith("url.")
             if scope in {"local", "worktree"} or key == "core.sshcommand":
                 pairs.append((key, value))
-        return pairs
+        return _Config(tuple(pairs), rewrites)
+
+
+@dataclass(frozen=True, slots=True)
+class _Config:
+    pairs: tuple[tuple[str, str], ...]
+    rewrites: bool
+    """Whether any scope rewrites addresses (`url.….insteadOf`)."""
 
 
 _ASKED = ("--is-bare-repository", "--is-shallow-repository", "--path-format=absolute")

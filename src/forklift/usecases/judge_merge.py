@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from forklift.core.fork_notes import ForkNotes, matches
-from forklift.core.merge_verdict import MergeFacts, Sides, Verdict, judge, traces
+from forklift.core.merge_verdict import MergeFacts, Sides, Verdict, judge, named, traces
 from forklift.core.text import one_line
 from forklift.errors import UnsafeOutput
 from forklift.git.bare import BareRepository, Change, Entry, Forecast
@@ -27,6 +27,8 @@ async def judge_merge(
 
     Raises `UnsafeOutput` for a result that cannot be looked at.
     """
+    if workspace is None and forecast.clean:
+        return await _judge_gits_own(repository, heads, result, notes)
     try:
         return await _judge(repository, heads, forecast, result, notes, workspace)
     except (GitFailed, GitStalled, GitTooLoud) as failed:
@@ -34,6 +36,17 @@ async def judge_merge(
             raise
         # The agent made these objects: what Git dies of is theirs.
         raise UnsafeOutput(f"git cannot look at it ({one_line(str(failed))})") from failed
+
+
+async def _judge_gits_own(
+    repository: BareRepository, heads: Heads, result: str, notes: ForkNotes
+) -> Verdict:
+    """Git made this merge from both sides itself: only what the owner protects is to be asked."""
+    is_protected = _protection(notes)
+    changed = await repository.changes(heads.origin, result) if notes.protect else []
+    protected = tuple(change.path for change in changed if is_protected(change.path))
+    doubts = (f"protected paths changed: {named(protected)}",) if protected else ()
+    return Verdict((), doubts, (), protected)
 
 
 async def _judge(

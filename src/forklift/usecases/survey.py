@@ -133,8 +133,11 @@ async def _rewritten(depot: Depot, seen: str | None, upstream: str, origin: str)
 
 async def read_notes(ground: Ground, heads: Heads) -> Notes:
     """FORK.md from the checkout where the owner keeps it, else from the fork's own tree."""
+    there = await ground.depot.listed(heads.origin, NOTES)
     for name in NOTES:
-        tracked = await ground.depot.file(heads.origin, name, _LARGEST_NOTES)
+        tracked = (
+            await ground.depot.file(heads.origin, name, _LARGEST_NOTES) if name in there else None
+        )
         mine = read_text(ground.checkout.root / name, _LARGEST_NOTES, root=ground.checkout.root)
         text = mine if mine is not None else tracked
         if text is not None:
