@@ -169,7 +169,8 @@ async def git(
         if not at.is_dir():
             raise SetupError(f"no such directory: {at}") from missing
         raise SetupError("git is not installed; install it with: apt-get install git") from missing
-    _bound_memory(process.pid)
+    if env.get("GIT_CONFIG_GLOBAL") == os.devnull:
+        _bound_memory(process.pid)
     try:
         done = await asyncio.wait_for(_finish(process, stdin, most), limit.total_seconds())
     except TimeoutError as late:
@@ -184,7 +185,10 @@ async def git(
 
 
 def _bound_memory(pid: int) -> None:
-    """A hostile tree can make git ask for more memory than the machine has: it fails instead."""
+    """A hostile tree can make git ask for more memory than the machine has: it fails instead.
+
+    Only where git works alone: a fetch of a very large upstream may need more, and it is the user's.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
         resource.prlimit(pid, resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
 

@@ -51,3 +51,12 @@ def test_no_hook_of_the_users_runs(tmp_path: Path) -> None:
         }
         assert pairs["core.hooksPath"] == "/dev/null"
         assert pairs["core.fsmonitor"] == "false"
+
+
+async def test_git_that_works_alone_cannot_take_all_the_memory(tmp_path: Path) -> None:
+    asked = "!grep 'Max data size' /proc/self/limits"
+    alias = ("-c", f"alias.limits={asked}", "limits")
+    await git("init", "-q", at=tmp_path, env=alone())
+    # The limit is set just after the start: the alias is a second process, which finds it there.
+    told = (await git(*alias, at=tmp_path, env=alone())).text
+    assert told.split()[3] == str(4 << 30)
