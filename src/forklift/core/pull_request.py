@@ -20,6 +20,8 @@ class CheckRun:
     command: str
     passed: bool
     note: str = ""
+    decided: bool = True
+    """False: they did not run to their end, which the note tells; neither passed nor failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,14 @@ def _bullets(heading: str, rows: Sequence[str]) -> str:
 def _checks(checks: Sequence[CheckRun]) -> str:
     if not checks:
         return "**Tests**: none run (`FORK.md` names none)."
-    rows = [
-        f"- {code(check.command)}: {'passed' if check.passed else 'failed'}"
-        + (f" ({one_line(check.note)})" if check.note else "")
-        for check in checks
-    ]
-    return "**Tests**\n\n" + "\n".join(rows)
+    return "**Tests**\n\n" + "\n".join(f"- {code(each.command)}: {_end(each)}" for each in checks)
+
+
+def _end(check: CheckRun) -> str:
+    if not check.decided:
+        return one_line(check.note)
+    note = f" ({one_line(check.note)})" if check.note else ""
+    return ("passed" if check.passed else "failed") + note
 
 
 def _upstream(story: Story) -> str:

@@ -59,13 +59,13 @@ async def run_checks(
         return Checked(())
     command = "; ".join(plan.test)
     after = await _check(kit, run, image, plan, objects, result, "result")
-    row = CheckRun(command, after.passed, after.note)
+    row = CheckRun(command, after.passed, after.note, after.decided)
     if after.passed or not after.decided:
         return Checked((row,))
     earlier = await _check(kit, run, image, plan, objects, before, "before")
     regressed = earlier.passed
     note = "on the fork before the merge" + (f"; {earlier.note}" if earlier.note else "")
-    rows = (row, CheckRun(command, earlier.passed, note))
+    rows = (row, CheckRun(command, earlier.passed, note, earlier.decided))
     return Checked(rows, regressed, after.tail if regressed else "")
 
 
@@ -73,9 +73,8 @@ async def _check(
     kit: Kit, run: LiveRun, image: str, plan: CheckPlan, objects: Sequence[BareRepository],
     commit: str, which: str,
 ) -> _One:  # fmt: skip
-    room = run.path / f"check-{which}"
+    room = _new_room(run.path, f"check-{which}")
     workspace, state = room / "workspace", room / "harness-state"
-    room.mkdir(mode=0o700)
     state.mkdir()
     try:
         await make_workspace(objects, workspace, branch=plan.branch, commit=commit, refs={})
@@ -86,6 +85,15 @@ async def _check(
     finally:
         # The result lies in the quarantine; a copy per check would fill the disk with time.
         remove_tree(workspace)
+
+
+def _new_room(path: Path, name: str) -> Path:
+    room = path / name
+    if room.exists():
+        # Git's own merge was tested before the agent's result: what it printed is kept beside.
+        room.rename(path / f"{name}-git-alone")
+    room.mkdir(mode=0o700)
+    return room
 
 
 def _stay(run: LiveRun, image: str, plan: CheckPlan, workspace: Path, state: Path) -> Stay:
@@ -102,7 +110,8 @@ def _stay(run: LiveRun, image: str, plan: CheckPlan, workspace: Path, state: Pat
         environment=environment,
         model=None,
         job=Job(
-            argv=("/bin/bash", "-c", shell_words(plan.test)),
+            # Most test runners complain on standard error: both in one stream, in their order.
+            argv=("/bin/bash", "-c", f"exec 2>&1\n{shell_words(plan.test)}"),
             environment=environment,
             files={},
             stdin="",
