@@ -198,6 +198,7 @@ def test_on_gitlab_a_merge_request_is_opened_and_then_updated(
 def test_the_token_is_in_no_argument_no_file_of_the_state_and_no_output(hosted: ForgeDesk) -> None:
     value = hosted.token.reveal()
     seen: set[str] = set()
+    hosted.slow_down_pushes()
     running = hosted.desk.start("--debug")
     while running.poll() is None:
         seen.update(command_lines().values())

@@ -39,6 +39,11 @@ class ForgeDesk:
         self.token = token
         write_forges(self.desk, self.server, token)
 
+    def slow_down_pushes(self) -> None:
+        """So that whoever looks at processes sees one that pushes."""
+        hook = self.hosted.git_dir / "hooks" / "pre-receive"
+        hook.write_text(hook.read_text().replace("\n", "\nsleep 1\n", 1))
+
     def refuse_pushes(self, words: str) -> None:
         """As the protection of all branches that this user may not write."""
         hook = self.hosted.git_dir / "hooks" / "pre-receive"
