@@ -13,7 +13,7 @@ import contextlib
 import ctypes
 import os
 import re
-import resource
+import shutil
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,7 +160,7 @@ async def git(
     # Its own session: Ctrl-C reaches us alone, and a whole group can be ended together.
     try:
         process = await asyncio.create_subprocess_exec(
-            "git", "-C", str(at), *args,
+            *_program(env), "-C", str(at), *args,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE, env=dict(env), start_new_session=True,
             preexec_fn=_end_with_us,
@@ -169,8 +169,6 @@ async def git(
         if not at.is_dir():
             raise SetupError(f"no such directory: {at}") from missing
         raise SetupError("git is not installed; install it with: apt-get install git") from missing
-    if env.get("GIT_CONFIG_GLOBAL") == os.devnull:
-        _bound_memory(process.pid)
     try:
         done = await asyncio.wait_for(_finish(process, stdin, most), limit.total_seconds())
     except TimeoutError as late:
@@ -184,13 +182,15 @@ async def git(
     return done
 
 
-def _bound_memory(pid: int) -> None:
-    """A hostile tree can make git ask for more memory than the machine has: it fails instead.
+def _program(env: Mapping[str, str]) -> tuple[str, ...]:
+    """git; where it works alone, with a bound on its memory.
 
-    Only where git works alone: a fetch of a very large upstream may need more, and it is the user's.
+    A hostile tree can make it ask for more than the machine has: then it fails instead. A fetch is
+    not bound: a very large upstream may need more, and it is the user's.
     """
-    with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
-        resource.prlimit(pid, resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    if env.get("GIT_CONFIG_GLOBAL") != os.devnull or shutil.which("git") is None:
+        return ("git",)
+    return ("/bin/sh", "-c", f'ulimit -d {_MEMORY >> 10} 2>/dev/null; exec git "$@"', "git")
 
 
 async def require_version() -> str:

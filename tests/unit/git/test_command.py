@@ -57,6 +57,5 @@ async def test_git_that_works_alone_cannot_take_all_the_memory(tmp_path: Path) -
     asked = "!grep 'Max data size' /proc/self/limits"
     alias = ("-c", f"alias.limits={asked}", "limits")
     await git("init", "-q", at=tmp_path, env=alone())
-    # The limit is set just after the start: the alias is a second process, which finds it there.
     told = (await git(*alias, at=tmp_path, env=alone())).text
     assert told.split()[3] == str(4 << 30)
