@@ -98,7 +98,10 @@ def test_the_readme_and_the_reference_have_every_exit_code_and_every_word() -> N
 
 
 def test_every_variable_of_forklifts_is_documented() -> None:
-    internal = {"FORKLIFT_GIT_PASSWORD"}  # from the host to the git it starts, and no further
+    internal = {
+        "FORKLIFT_GIT_PASSWORD",
+        "FORKLIFT_GIT_USER",
+    }  # from the host to the git it starts, and no further
     places = [*SOURCES, *(ROOT / "scripts").iterdir(), *(ROOT / "docker").rglob("*")]
     code = "".join(path.read_text(errors="replace") for path in places if path.is_file())
     documented = "".join(page.text for page in all_pages())
