@@ -1,6 +1,5 @@
 """Bring a fork up to date with its upstream. `sync_fork` reads like the list in the manual."""
 
-import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -11,17 +10,14 @@ from forklift.core.instructions import Brief
 from forklift.core.journal import Event
 from forklift.core.merge_verdict import OVERLAY_NAMES, Verdict, named
 from forklift.core.model_access import Budget, ModelChoice
-from forklift.core.outcome import End, Interrupted, UpToDate
+from forklift.core.outcome import End, UpToDate
 from forklift.core.text import harmless
-from forklift.errors import ForkliftError, SetupError, UnsafeOutput
+from forklift.errors import SetupError, UnsafeOutput
 from forklift.git.bare import Forecast
-from forklift.git.command import GitFailed, GitStalled, GitTooLoud
-from forklift.git.failures import gist
 from forklift.git.quarantine import Quarantine
 from forklift.git.workspace import make_workspace
 from forklift.sandboxes.port import Image
 from forklift.stores import run_directory
-from forklift.stores.disk import no_space
 from forklift.stores.fork_lock import Holder, hold
 from forklift.stores.trees import hand_over
 from forklift.usecases.at_once import all_or_none
@@ -44,6 +40,7 @@ from forklift.usecases.survey import (
     read_notes,
     remember,
 )
+from forklift.usecases.to_its_end import to_its_end, told_plainly
 from forklift.usecases.waiting import waiting_for_a_person
 
 
@@ -77,7 +74,7 @@ class _Scene:
 
 async def sync_fork(order: SyncOrder, kit: Kit, watch: Watch) -> End:
     """One attempt at one fork. What a person must repair raises a `ForkliftError`."""
-    try:
+    with told_plainly(kit, kit.state_root):
         ground, image = await _find(order, kit)
         watch.step("looking at the forge")
         forge = await kit.open_forge(ground.origin)
@@ -96,20 +93,12 @@ async def sync_fork(order: SyncOrder, kit: Kit, watch: Watch) -> End:
                 directory = run_directory.create(kit.state_root, ground.project, kit.clock())
                 run = LiveRun(kit, directory)
                 lock.say(Holder(run.id, kit.owner.pid, kit.clock()))
-                return await _run_to_its_end(kit, run, scene, forecast, order, watch)
+                end = await to_its_end(kit, run, _run(kit, run, scene, forecast, order, watch))
+                await remember(ground, heads)
+                return end
         finally:
             if forge is not None:
                 await forge.pull_requests.aclose()
-    except OSError as error:
-        raise no_space(error, kit.state_root) from error
-    except GitFailed as failed:
-        raise _unforeseen(kit, failed) from failed
-    except GitStalled as stalled:
-        raise SetupError(f"{stalled}; is the disk of {kit.state_root} slow or stuck?") from stalled
-    except GitTooLoud as loud:
-        raise SetupError(
-            f"{loud}; the fork or its upstream is larger than can be handled"
-        ) from loud
 
 
 async def _find(order: SyncOrder, kit: Kit) -> tuple[Ground, Image]:
@@ -149,8 +138,8 @@ async def _publish_earlier(
             continue
         watch.step(f"publishing the verified result of run {directory.id}")
         run = LiveRun(kit, directory)
-        end = await publish(kit, run, ground, heads, forge, parcel, order.wishes)
-        run.finish(end)
+        publishing = publish(kit, run, ground, heads, forge, parcel, order.wishes)
+        end = await to_its_end(kit, run, publishing)
         await remember(ground, heads)
         return end
     return None
@@ -165,32 +154,12 @@ async def _forecast(ground: Ground, heads: Heads) -> Forecast:
     return await ground.depot.forecast(heads.origin, heads.upstream)
 
 
-async def _run_to_its_end(
+async def _run(
     kit: Kit, run: LiveRun, scene: _Scene, forecast: Forecast, order: SyncOrder, watch: Watch
 ) -> End:
-    """Whatever ends the run, the record says so."""
-    try:
-        run.directory.write_metadata(metadata(kit, scene, order), kit.redact)
-        run.record(Event("host", "run.started", {"fork": scene.ground.key}))
-        end = await _attempt(kit, run, scene, forecast, order, watch)
-    except asyncio.CancelledError as cancelled:
-        name = cancelled.args[0] if cancelled.args else "SIGTERM"
-        run.finish(Interrupted(f"stopped by {name}; the container is gone, run again", name))
-        raise
-    except ForkliftError as error:
-        run.finish_by(error)
-        raise
-    except OSError as error:
-        translated = no_space(error, run.path)
-        run.finish_by(translated)
-        raise translated from error
-    except GitFailed as failed:
-        translated = _unforeseen(kit, failed)
-        run.finish_by(translated)
-        raise translated from failed
-    run.finish(end)
-    await remember(scene.ground, scene.heads)
-    return end
+    run.directory.write_metadata(metadata(kit, scene, order), kit.redact)
+    run.record(Event("host", "run.started", {"fork": scene.ground.key}))
+    return await _attempt(kit, run, scene, forecast, order, watch)
 
 
 async def _attempt(
@@ -348,14 +317,3 @@ def _verdict_event(commit: str, verdict: Verdict) -> Event:
         "decisions": [decision.path for decision in verdict.decisions[:100]],
     }
     return Event("host", "result.judged", facts)
-
-
-def _unforeseen(kit: Kit, failed: GitFailed) -> SetupError:
-    said = kit.redact(gist(failed.done.err))
-    if "No space left" in failed.done.err:
-        return SetupError(f"the disk is full at {kit.state_root}; free some space and run again")
-    return SetupError(
-        f"git failed on Forklift's own copy: {said}; remove {kit.state_root / 'depots'}"
-        " (it is made anew) and run again",
-        detail=str(failed),
-    )
