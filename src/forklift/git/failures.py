@@ -49,6 +49,11 @@ _FETCH = (
     ),
     _case(r"No space left on device", "the disk is full; free some space and run again"),
     _case(
+        r"mismatched algorithms",
+        "{remote} ({url}) names its objects by SHA-256, and Forklift works on SHA-1 repositories"
+        " only; sync this fork by hand",
+    ),
+    _case(
         r"Operation too slow|transfer closed|early EOF|unexpected disconnect|RPC failed",
         "{remote} ({url}) stopped in the middle; run again later ({said})",
     ),
