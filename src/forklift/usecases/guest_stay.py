@@ -214,6 +214,8 @@ def _told(control: Control, job: Job) -> str | None:
     """What the guest's init reported that outranks an exit code."""
     if control.breach is not None:
         return f"the sandbox is not tight: {control.breach}; nothing was run in it"
+    if control.fault is not None:
+        return f"the sandbox's init could not start the job: {control.fault}"
     if control.setup_failed is not None:
         index, code = control.setup_failed
         command = job.setup[index] if index < len(job.setup) else "?"
