@@ -10,7 +10,7 @@ import pytest
 from tests.support.desk import RESOLVE, Desk
 from tests.support.interruptions import (
     all_gone,
-    door_processes,
+    door_process,
     fill,
     small_disk,
     started,
@@ -57,11 +57,10 @@ def test_a_killed_run_takes_its_container_and_doors_along_and_the_next_one_merge
 ) -> None:
     with started(conflicting) as process:
         wait_for_agent(conflicting, process)
-        doors = door_processes(process)
-        assert set(doors) == {"egress", "model"}
+        doors = [door_process(process, door) for door in ("egress", "model")]
         strike(process)
     until(lambda: not _running(conflicting), "the container is gone")
-    until(lambda: all_gone(list(doors.values())), "the doors' processes are gone")
+    until(lambda: all_gone(doors), "the doors' processes are gone")
     dead = conflicting.last
     done = conflicting.run(agent=RESOLVE)
     assert (done.code, done.word) == (0, "merged"), done.err
@@ -126,7 +125,7 @@ def test_a_run_killed_as_its_verdict_is_written_converges_to_one_branch(
 def test_a_door_that_dies_ends_the_run_and_is_named(conflicting: Desk, door: str) -> None:
     with started(conflicting) as process:
         wait_for_agent(conflicting, process)
-        os.kill(door_processes(process)[door], signal.SIGKILL)
+        os.kill(door_process(process, door), signal.SIGKILL)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 5, err
     assert out.startswith("agent: ")

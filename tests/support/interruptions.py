@@ -4,13 +4,13 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.desk import Desk
-from tests.support.processes import command_lines, is_alive, until
+from tests.support.processes import children, is_alive, until
 
 WORKING = "touch ../harness-state/working; sleep 100"
 """An agent that says it has begun, and then takes its time."""
@@ -93,25 +93,14 @@ def strike(process: "subprocess.Popen[str]") -> None:
     process.wait(20)
 
 
-def door_processes(process: "subprocess.Popen[str]") -> dict[str, int]:
-    """The run's own sidecars by the door they keep."""
-    found: dict[str, int] = {}
-    for pid, line in command_lines().items():
-        words = line.split()
-        if "forklift.sidecar" in words and _parent(pid) == process.pid:
-            found[words[words.index("forklift.sidecar") + 1]] = pid
-    return found
+def door_process(process: "subprocess.Popen[str]", door: str) -> int:
+    """The run's own sidecar that keeps this door."""
+    (pid,) = children(process.pid, f"forklift.sidecar {door}")
+    return pid
 
 
-def all_gone(pids: list[int]) -> bool:
+def all_gone(pids: Iterable[int]) -> bool:
     return not any(is_alive(pid) for pid in pids)
-
-
-def _parent(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        return int(stat[stat.rindex(")") + 2 :].split()[1])
-    return 0
 
 
 @contextmanager
