@@ -97,6 +97,71 @@ def test_a_pull_request_that_a_person_closed_is_told_and_neither_reopened_nor_re
     assert len(hosted.desk.pushed()) == 1
 
 
+def test_after_a_closed_pull_request_upstreams_next_commits_get_one_of_their_own(
+    hosted: ForgeDesk,
+) -> None:
+    hosted.desk.run()
+    closed = hosted.pull_request
+    closed.state = State.CLOSED
+    kept = hosted.head_of(closed.head)
+    hosted.desk.fork.upstream_commits("More news", _NEWS)
+    assert hosted.desk.run().word == "merged"
+    assert [pull.state for pull in hosted.pull_requests()] == [State.CLOSED, State.OPEN]
+    assert hosted.head_of(closed.head) == kept
+
+
+def test_a_pull_request_that_was_closed_before_its_run_knew_of_it_is_not_opened_again(
+    hosted: ForgeDesk,
+) -> None:
+    # It is written, but neither the answer nor the look after it arrives.
+    hosted.server.fail("POST", r"/pulls$", 500, after_writing=True)
+    hosted.server.fail("GET", r"/pulls$", 200, content=[], times=3)
+    hosted.server.fail("GET", r"/pulls$", 500)
+    done = hosted.desk.run()
+    assert (done.code, done.word) == (7, "publish"), done.out + done.err
+    hosted.pull_request.state = State.CLOSED
+    again = hosted.desk.run()
+    assert (again.code, again.word) == (0, "up-to-date"), again.out + again.err
+    assert "was closed" in again.out
+    assert hosted.pull_request.state is State.CLOSED
+
+
+def test_an_update_that_failed_after_its_push_is_finished_by_the_next_run(
+    hosted: ForgeDesk,
+) -> None:
+    hosted.desk.run()
+    newest = hosted.desk.fork.upstream_commits("More news", _NEWS)
+    hosted.server.fail("PATCH", r"/pulls/1$", 500)
+    done = hosted.desk.run()
+    assert (done.code, done.word) == (7, "publish"), done.out + done.err
+    again = hosted.desk.run()
+    assert (again.code, again.word) == (0, "merged"), again.out + again.err
+    assert newest[:10] in hosted.pull_request.title
+    assert hosted.desk.pushed() == [hosted.pull_request.head]
+
+
+def test_a_private_fork_is_fetched_with_the_forges_token(hosted: ForgeDesk) -> None:
+    hosted.hosted.private = True
+    done = hosted.desk.run()
+    assert (done.code, done.word) == (0, "merged"), done.err
+    assert hosted.desk.pushed() == [hosted.pull_request.head]
+
+
+def test_a_host_that_the_fork_is_only_fetched_from_is_never_offered_the_token(
+    hosted: ForgeDesk, tmp_path: Path
+) -> None:
+    checkout = hosted.desk.fork.checkout
+    with GiteaServer(tmp_path / "mirror") as mirror:
+        mirrored = mirror.create_repository("owner", "greeter", private=True)
+        checkout.git("remote", "set-url", "--push", "origin", hosted.server.git_url(hosted.hosted))
+        checkout.git("remote", "set-url", "origin", mirror.git_url(mirrored))
+        done = hosted.desk.run()
+        assert done.code == 1, done.out
+        assert "wants a login" in done.err
+        assert mirror.requests
+        assert {sent.authorization for sent in mirror.requests} == {""}
+
+
 def test_an_expired_token_ends_in_one_line_before_any_run_directory(hosted: ForgeDesk) -> None:
     hosted.use(hosted.server.token_for("owner", expired=True))
     done = hosted.desk.run("--quiet")

@@ -37,11 +37,15 @@ class Remote:
     """Handed to git through its environment."""
     user: str = ""
     token: Secret | None = field(default=None)
-    """Offered after the user's own credential helpers, to this remote's host alone."""
+    """Offered after the user's own credential helpers, to the host of `push_url` alone."""
 
     def with_token(self, user: str, token: Secret) -> "Remote":
-        """The same remote, with a forge's token as the last credential git may try."""
-        scheme, _, rest = self.raw_url.partition("://")
+        """The same remote, with a forge's token as the last credential git may try.
+
+        For the host that is pushed to, since the token is that forge's: what is fetched may come
+        from another.
+        """
+        scheme, _, rest = self.push_url.partition("://")
         if scheme not in {"https", "http"}:
             return self
         host = rest.partition("/")[0].rpartition("@")[2]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from forklift.core.ids import HEAD_PREFIX
 from forklift.core.journal import Event
-from forklift.core.outcome import Merged, Unpublished
+from forklift.core.outcome import Merged, Unpublished, UpToDate
 from forklift.core.text import one_line
 from forklift.errors import ForgeError, PushRefused
 from forklift.forges.plain_git import instructions
@@ -31,7 +31,7 @@ class Wishes:
 async def publish(
     kit: Kit, run: LiveRun, ground: Ground, heads: Heads, forge: OpenForge | None, parcel: Parcel,
     wishes: Wishes,
-) -> Merged | Unpublished:  # fmt: skip
+) -> Merged | Unpublished | UpToDate:  # fmt: skip
     quarantine = Quarantine(run.path / "quarantine.git", ground.depot)
     branch, expect = parcel.branch, dict(heads.proposals).get(parcel.branch, "")
     if forge is not None and not wishes.no_pr and expect == "":
@@ -43,13 +43,10 @@ async def publish(
                 " publishes it",
                 _by_hand(ground, run, branch),
             )
-    origin = ground.origin
-    if forge is not None:
-        origin = origin.with_token(forge.user, forge.token)
     try:
         if expect != parcel.commit:
             await quarantine.push(
-                origin, parcel.commit, branch, expect=expect, at=ground.checkout.root
+                ground.origin, parcel.commit, branch, expect=expect, at=ground.checkout.root
             )
         run.record(Event("host", "git.pushed", {"branch": branch, "commit": parcel.commit}))
         ground.depot.note_pushed(branch, parcel.commit)
@@ -86,7 +83,7 @@ def _as_branch(ground: Ground, heads: Heads, parcel: Parcel, branch: str, wishes
 async def _as_pull_request(
     kit: Kit, run: LiveRun, heads: Heads, forge: OpenForge, parcel: Parcel, branch: str,
     wishes: Wishes,
-) -> Merged | Unpublished:  # fmt: skip
+) -> Merged | Unpublished | UpToDate:  # fmt: skip
     proposal = Proposal(
         head=branch,
         base=heads.base,
@@ -100,6 +97,13 @@ async def _as_pull_request(
     try:
         # Looked for first: a branch that was pushed before may have one, open or closed.
         known = await forge.pull_requests.find_by_head(branch)
+        if known is not None and known.state is State.CLOSED:
+            # A run that never learned of its pull request goes on here: the person's no stands.
+            return UpToDate(
+                f"{branch} holds the result, and its pull request was closed ({known.url});"
+                " delete the branch to start over",
+                known.url,
+            )
         made = await _open_or_update(forge, known, proposal)
     except ForgeError as error:
         command = f"git push origin --delete {branch}"

@@ -1,6 +1,7 @@
 """Bring a fork up to date with its upstream. `sync_fork` reads like the list in the manual."""
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -78,6 +79,9 @@ async def sync_fork(order: SyncOrder, kit: Kit, watch: Watch) -> End:
         ground, image = await _find(order, kit)
         watch.step("looking at the forge")
         forge = await kit.open_forge(ground.origin)
+        if forge is not None:
+            # For fetching too: a private fork may be known to nothing but its forge's token.
+            ground = replace(ground, origin=ground.origin.with_token(forge.user, forge.token))
         try:
             with hold(kit.state_root, ground.key, Holder("", kit.owner.pid, kit.clock())) as lock:
                 watch.step(f"fetching {ground.origin.url} and {ground.upstream.url}")
@@ -237,13 +241,21 @@ async def _prepare(kit: Kit, run: LiveRun, scene: _Scene) -> None:
         unseen=OVERLAY_NAMES,
     )  # fmt: skip
     if scene.notes.overlay is not None:
-        name, text = scene.notes.overlay
-        place = run.workspace / name
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(text)
+        _lay_over(run.workspace, *scene.notes.overlay)
     (run.harness_state / "home").mkdir(exist_ok=True)
     for directory in (run.workspace, run.harness_state):
         hand_over(directory, kit.guest.uid, kit.guest.gid)
+
+
+def _lay_over(workspace: Path, name: str, text: str) -> None:
+    """Put the owner's notes beside the code. They are in the instructions as well: where the tree
+    has something of that name, or a link on the way, it stays as it is."""
+    place = workspace / name
+    folder = place.parent
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()) or os.path.lexists(place):
+        return
+    folder.mkdir(exist_ok=True)
+    place.write_text(text)
 
 
 async def _plan(scene: _Scene, forecast: Forecast, order: SyncOrder, failing: str) -> AgentPlan:
