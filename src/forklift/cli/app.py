@@ -3,7 +3,6 @@
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Protocol, cast
 
@@ -57,7 +56,7 @@ def _guarded(name: str, arguments: Sequence[str]) -> int:
         complain(error_line(error))
         if debug:
             complain(error.detail)
-            traceback.print_exc()
+            _print_traceback()
         return exit_code(error)
     except BrokenPipeError:
         # `forklift logs | head`: the reader has enough.
@@ -68,8 +67,14 @@ def _guarded(name: str, arguments: Sequence[str]) -> int:
     except Exception as bug:  # noqa: BLE001 - the process's edge
         print(f"forklift: internal error: {bug!r}; run again with --debug", file=sys.stderr)
         if debug:
-            traceback.print_exc()
+            _print_traceback()
         return 70
+
+
+def _print_traceback() -> None:
+    import traceback  # noqa: PLC0415 - costs more than all else that --version imports
+
+    traceback.print_exc()
 
 
 def _overview() -> str:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -91,7 +90,7 @@ def _one(
             complain(error_line(error) if not many else f"{name}: {error_line(error)}")
         if options.debug:
             complain(error.detail)
-            traceback.print_exception(error)
+            sys.excepthook(type(error), error, error.__traceback__)
         return code
     except _Stopped as stopped:
         # Told on standard error besides: who pressed Ctrl-C looks there.
@@ -165,7 +164,8 @@ async def _until_stopped(work: Coroutine[object, object, End]) -> End:
     with _signals_cancel(task) as caught:
         try:
             return await task
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ForkliftError):
+            # Being stopped outranks what else went wrong on the way out.
             if caught:
                 raise _Stopped(caught[0]) from None
             raise
@@ -182,12 +182,14 @@ def _signals_cancel(task: asyncio.Task[End]) -> Generator[list[Signal]]:
             caught.append(name)
             task.cancel(name)
 
-    for name in _SIGNALS:
+    # What the caller had us ignore stays ignored: `nohup forklift` outlives its terminal.
+    heeded = [name for name in _SIGNALS if signal.getsignal(signal.Signals[name]) != signal.SIG_IGN]
+    for name in heeded:
         loop.add_signal_handler(signal.Signals[name], stop, name)
     try:
         yield caught
     finally:
-        for name in _SIGNALS:
+        for name in heeded:
             loop.remove_signal_handler(signal.Signals[name])
 
 
