@@ -31,7 +31,8 @@ def test_a_signal_ends_the_run_with_its_code_and_leaves_nothing_behind(
 ) -> None:
     with started(conflicting) as process:
         wait_for_agent(conflicting, process)
-        process.send_signal(number)
+        # As a terminal, a service manager or a closed window does: to all of its processes.
+        os.killpg(process.pid, number)
         out, err = process.communicate(timeout=30)
     assert process.returncode == code
     assert out.startswith("interrupted: ")
@@ -174,6 +175,7 @@ def test_an_engine_that_goes_away_under_a_run_is_one_line_and_the_next_run_merge
     assert out == ""
     assert len(err.splitlines()) == 1
     assert "Docker does not answer" in err
+    assert conflicting.state_of(conflicting.last)["word"] == "sandbox"
     until(lambda: not _running(conflicting), "the container is gone")
     down.unlink()
     assert conflicting.run(agent=RESOLVE).word == "merged"
