@@ -26,7 +26,7 @@ def instructions(brief: Brief) -> str:
         _task(brief),
         _forecast(brief),
         _section("What the fork's owner says (FORK.md)", brief.fork_notes.strip()),
-        _section("Further instructions", "\n".join(f"- {line}" for line in brief.extra)),
+        _section("Further instructions", "\n".join(f"- {harmless(x)}" for x in brief.extra)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

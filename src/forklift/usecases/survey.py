@@ -9,11 +9,11 @@ from forklift.core.fork_notes import ForkNotes, parse
 from forklift.core.ids import HEAD_PREFIX, fork_key, project_name
 from forklift.core.releases import latest_release
 from forklift.core.text import one_line
-from forklift.errors import SetupError
+from forklift.errors import SetupError, UnsafeOutput
 from forklift.git.checkout import Checkout, Remote, find_checkout
 from forklift.git.command import require_version
 from forklift.git.depot import Depot, Listing
-from forklift.stores.untrusted import read_text
+from forklift.stores.untrusted import exists_safely, read_text
 
 NOTES = ("FORK.md", ".agents/FORK.md")
 _LARGEST_NOTES = 256 << 10
@@ -74,9 +74,13 @@ async def find_ground(path: Path, state_root: Path) -> Ground:
 
 
 async def fetch_heads(ground: Ground, branch: str | None, target: str) -> Heads:
-    """Fetch both sides into the depot. The user's checkout is not touched."""
+    """Fetch both sides into the depot. The user's checkout is not touched.
+
+    Whoever calls holds the fork's lock.
+    """
     depot = ground.depot
     await depot.ensure(ground.checkout)
+    depot.clear_locks()
     theirs_has_tags = target == "latest-release"
     ours, theirs = await asyncio.gather(
         depot.list_remote(ground.origin),
@@ -138,12 +142,22 @@ async def read_notes(ground: Ground, heads: Heads) -> Notes:
         tracked = (
             await ground.depot.file(heads.origin, name, _LARGEST_NOTES) if name in there else None
         )
-        mine = read_text(ground.checkout.root / name, _LARGEST_NOTES, root=ground.checkout.root)
+        mine = _own_notes(ground.checkout.root, name)
         text = mine if mine is not None else tracked
         if text is not None:
             overlay = (name, text) if tracked is None else None
             return Notes(_parsed(name, text), overlay)
     return Notes(ForkNotes("", (), (), ()), None)
+
+
+def _own_notes(root: Path, name: str) -> str | None:
+    # Behind a linked directory there are none: many keep `.agents` as a link to something else.
+    if not exists_safely(root, name):
+        return None
+    try:
+        return read_text(root / name, _LARGEST_NOTES, root=root)
+    except UnsafeOutput as unsafe:
+        raise SetupError(f"{unsafe.message}; put a text file in its place") from unsafe
 
 
 def _parsed(name: str, text: str) -> ForkNotes:
