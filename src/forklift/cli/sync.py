@@ -183,7 +183,10 @@ def _signals_cancel(task: asyncio.Task[End]) -> Generator[list[Signal]]:
             task.cancel(name)
 
     # What the caller had us ignore stays ignored: `nohup forklift` outlives its terminal.
-    heeded = [name for name in _SIGNALS if signal.getsignal(signal.Signals[name]) != signal.SIG_IGN]
+    ignored = signal.SIG_IGN
+    heeded: list[Signal] = [
+        name for name in _SIGNALS if signal.getsignal(signal.Signals[name]) != ignored
+    ]
     for name in heeded:
         loop.add_signal_handler(signal.Signals[name], stop, name)
     try:

@@ -61,6 +61,14 @@ class Depot(BareRepository):
                 await _seed(fresh, checkout)
             fresh.path.rename(self.path)
 
+    def clear_locks(self) -> None:
+        """Remove the lock files that a git which was killed has left: it would never come back.
+
+        For the holder of the fork's lock only, whose git alone writes here.
+        """
+        for lock in (*self.path.glob("*.lock"), *(self.path / "refs").rglob("*.lock")):
+            lock.unlink(missing_ok=True)
+
     async def list_remote(self, remote: Remote, *, tags: bool = False) -> Listing:
         patterns = ["HEAD", "refs/heads/*", *(["refs/tags/*"] if tags else [])]
         out = await self._reach(

@@ -5,13 +5,15 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from forklift.core.journal import Event
 from forklift.core.model_access import Usage
+from forklift.errors import SandboxUnavailable
 from forklift.sandboxes.port import Mount, Sandbox, SandboxSpec
 from forklift.sidecar.control import Control, Job, control_socket
 from forklift.sidecar.launch import Doors, DoorsSpec, open_doors
@@ -96,12 +98,9 @@ async def stay(kit: Kit, plan: Stay) -> Stayed:
         ):
             with room_for_the_record(plan.harness_state.parent):
                 sandbox = await kit.sandboxes.start(_spec(kit, plan, sockets))
-                try:
+                async with _gone_afterwards(kit, plan.name):
                     end = await _watch(sandbox, doors, clock, plan)
                     log = await sandbox.output(_CONTAINER_LOG)
-                finally:
-                    # Shielded: an interrupted run must not leave its container behind.
-                    await asyncio.shield(kit.sandboxes.destroy(plan.name))
             return Stayed(
                 code=end.code,
                 timed_out=end.timed_out or control.hit_deadline,
@@ -110,6 +109,29 @@ async def stay(kit: Kit, plan: Stay) -> Stayed:
                 usage=await doors.usage(),
                 log=log,
             )
+
+
+@contextlib.asynccontextmanager
+async def _gone_afterwards(kit: Kit, name: str) -> AsyncGenerator[None]:
+    """Whatever happens, the container is gone; and what happened is what is told, even where the
+    engine has gone as well (the container then ends with its control connection)."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(SandboxUnavailable):
+            await _to_the_end(kit.sandboxes.destroy(name))
+        raise
+    await _to_the_end(kit.sandboxes.destroy(name))
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Although we may be stopped meanwhile: half a removal would leave the container behind."""
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await working
+        raise
 
 
 class SuspendClock:
