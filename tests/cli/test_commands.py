@@ -295,3 +295,10 @@ def test_a_state_directory_in_a_place_that_cannot_be_written_is_named(user: User
     told = user.types("doctor", XDG_STATE_HOME=str(user.home / "file"), FORKLIFT_DOCKER="no-such")
     assert "FAIL  state" in told.out
     assert str(Path(user.home / "file" / "forklift")) in told.out
+
+
+def test_a_locale_that_lacks_a_letter_ends_nothing(user: User) -> None:
+    user.environ |= {"PYTHONIOENCODING": "ascii", "XDG_STATE_HOME": str(user.home / "zustände")}
+    told = user.types("status")
+    assert (told.code, told.err) == (0, "")
+    assert "zust\\xe4nde" in told.out

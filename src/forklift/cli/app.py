@@ -4,10 +4,13 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from forklift import __version__
 from forklift.errors import ForkliftError
+
+if TYPE_CHECKING:
+    import io
 
 COMMANDS = {
     "sync": "bring forks up to date (what `forklift` alone does, here)",
@@ -28,6 +31,8 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    # Under cron's plain locale a name that is not ASCII must not end a run that has succeeded.
+    cast("io.TextIOWrapper[BinaryIO]", sys.stdout).reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] in (["--version"], ["version"]):
         print(f"forklift {__version__}")
