@@ -4,12 +4,24 @@ Every case really attacks, from inside a real container. The canary is a directo
 the host alone: whatever ran there, or was written there, lies in it afterwards.
 """
 
+import os
 import shlex
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from forklift.bootstrap import make_kit
+from forklift.errors import UnsafeOutput
+from forklift.git.depot import Depot
+from forklift.git.quarantine import Quarantine
+from forklift.settings import load
+from forklift.stores.run_directory import create
+from forklift.stores.trees import hand_over
+from forklift.testing.repositories import Repo
+from forklift.usecases.collect_result import collect_result
+from forklift.usecases.live_run import LiveRun
 from tests.support.desk import RESOLVE, Desk
 
 pytestmark = pytest.mark.docker
@@ -218,6 +230,27 @@ def test_a_stuck_file_that_is_no_file_is_told_and_never_opened(
     for text in (done.out, shown.out):
         assert "the-hosts-own-secret" not in text
         assert "root:x" not in text
+
+
+async def test_a_repository_that_keeps_git_waiting_is_given_up_at_the_limit(
+    conflicting: Desk, docker_image: str
+) -> None:
+    kit = make_kit(load(conflicting.environ), conflicting.environ, image=docker_image)
+    run = LiveRun(kit, create(kit.state_root, "greeter", kit.clock()))
+    workspace = Repo(run.workspace)
+    workspace.path.mkdir()
+    workspace.git("init", "-q", "-b", "main")
+    workspace.commit("Begin", {"x": "x\n"})
+    workspace.git("config", "include.path", "/workspace/pipe")
+    os.mkfifo(workspace.path / "pipe")
+    hand_over(workspace.path, kit.guest.uid, kit.guest.gid)
+    quarantine = Quarantine(run.path / "quarantine.git", Depot(run.path / "depot.git", run.path))
+    await quarantine.create()
+    image = await kit.sandboxes.find_image(docker_image)
+    limit = timedelta(seconds=3)
+    with pytest.raises(UnsafeOutput, match="could not be read within 3 s"):
+        await collect_result(kit, run, image.digest, quarantine, "main", (), limit)
+    assert conflicting.containers() == []
 
 
 def test_a_device_cannot_be_made_at_all(conflicting: Desk) -> None:
