@@ -67,8 +67,10 @@ def stop_at(desk: Desk, name: str) -> Generator[Stop]:
 @contextmanager
 def started(desk: Desk, agent: str = WORKING) -> Generator["subprocess.Popen[str]"]:
     """The command, begun as a shell begins one; at the end of the test it is over in any case."""
+    # Signals that the tests' own caller ignores (nohup, a script's `&`) would stay ignored.
+    heeding = ["env", "--default-signal=INT,TERM,HUP"]
     process = subprocess.Popen(
-        desk.command(agent=agent), cwd=desk.fork.checkout.path, env=desk.environ,
+        [*heeding, *desk.command(agent=agent)], cwd=desk.fork.checkout.path, env=desk.environ,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
         process_group=0,
     )  # fmt: skip
