@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from forklift.core.text import one_line
-from forklift.errors import InternalError, SetupError
+from forklift.errors import ForkliftError, InternalError, SetupError
 from forklift.sidecar import handover
 from forklift.sidecar.handover import Handover
 from forklift.sidecar.json_value import Object, as_object, load
@@ -109,7 +109,7 @@ class Child:
                 self._take(as_object(load(line)))
             except (ValueError, KeyError, TypeError):
                 return f"the {self.role} door said something that cannot be understood"
-            except OSError as error:
+            except (OSError, ForkliftError) as error:
                 return f"what the {self.role} door did cannot be recorded: {error}"
 
     def _take(self, message: Object) -> None:
