@@ -45,7 +45,11 @@ async def test_a_fork_bomb_ends_with_its_sandbox(here: Place) -> None:
     bomb = "bomb() { bomb | bomb & }; bomb; sleep 2; exit 9"
     went = await visit(here, Job(bash(bomb), seconds=30), Limits(pids=64))
     assert went.control.ready.is_set()
-    assert went.control.hit_deadline or went.control.exit_code is not None
+    # Which of the three depends on who takes the last process: the bomb, its shell, or init, which
+    # then says so and ends everything.
+    control = went.control
+    assert control.hit_deadline or control.exit_code is not None or control.fault is not None
+    assert went.end.code != 0
 
 
 async def test_a_memory_bomb_is_killed_at_its_limit(here: Place) -> None:
@@ -62,7 +66,7 @@ async def test_a_file_grows_to_its_limit_and_no_further(here: Place) -> None:
 
 
 async def test_the_temporary_folder_is_as_large_as_it_was_given(here: Place) -> None:
-    bomb = bash("head -c 64M /dev/zero >/tmp/a; stat -c %s /tmp/a")
+    bomb = bash("head -c 64M /dev/zero >/tmp/a 2>/dev/null; stat -c %s /tmp/a")
     went = await visit(here, Job(bomb, seconds=60), Limits(tmp_bytes=8 * MEGA))
     assert int(went.output.split()[-1]) <= 8 * MEGA
 
