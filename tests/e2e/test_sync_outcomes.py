@@ -278,3 +278,18 @@ def test_an_image_with_a_harness_of_its_own_is_run_as_well(
     assert (done.code, done.word) == (0, "merged"), done.out + done.err
     (branch,) = conflicting.pushed()
     assert conflicting.fork.origin.file(branch, "greet.py") == "resolved by another harness"
+
+
+def test_an_image_without_the_agent_says_so(
+    conflicting: Desk, docker_image: str, tmp_path: Path
+) -> None:
+    context = tmp_path / "image"
+    context.mkdir()
+    (context / "Dockerfile").write_text(
+        f'FROM {docker_image}\nUSER root\nRUN rm "$(command -v opencode)"\nUSER forklift\n'
+    )
+    tag = "forklift-test/no-agent:latest"
+    subprocess.run(["docker", "build", "-q", "-t", tag, str(context)], check=True)
+    done = conflicting.run("--image", tag)
+    assert (done.code, done.word) == (5, "agent"), done.out + done.err
+    assert "opencode cannot be started" in done.out
