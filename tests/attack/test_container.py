@@ -45,10 +45,11 @@ async def test_a_fork_bomb_ends_with_its_sandbox(here: Place) -> None:
     bomb = "bomb() { bomb | bomb & }; bomb; sleep 2; exit 9"
     went = await visit(here, Job(bash(bomb), seconds=30), Limits(pids=64))
     assert went.control.ready.is_set()
-    # Which of the three depends on who takes the last process: the bomb, its shell, or init, which
-    # then says so and ends everything.
     control = went.control
-    assert control.hit_deadline or control.exit_code is not None or control.fault is not None
+    # Init may meet the bomb before its own last thread is started: for that one reason alone it may
+    # end everything itself.
+    starved = control.fault == "RuntimeError: can't start new thread"
+    assert control.hit_deadline or control.exit_code is not None or starved
     assert went.end.code != 0
 
 
